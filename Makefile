@@ -15,7 +15,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml src/opscope/device/simulator/core.c
 	@echo "setting up $(VENV): some minutes, once"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,fleet,htp,mlir,optimize]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,fleet,htp,mcp,mlir,optimize]'
 	touch $(STAMP)
 
 # some hundred megabytes, in .cache; made once, and again where their description changes

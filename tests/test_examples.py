@@ -30,6 +30,7 @@ MAY_FAIL = ("--budget", "--fail-on", "--max-regression")  # gates: exit 1 is an 
 NEEDS = {  # word or suffix of an argument → package of an extra; CI installs them all
     "htp": "onnxruntime_qnn",
     "whatif": "onnxruntime_qnn",
+    "optimize": "onnx_ir",
     "vela": "ethosu",
     "ethos-u55-256": "ethosu",
     "litert": "ai_edge_litert",

@@ -50,7 +50,8 @@ ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "languag
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
 ALLOWED["pytest_plugin"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
-ALLOWED["cli"] = ALLOWED["api"] | {"api", "server", "commands", "zoo"}
+ALLOWED["agents"] = {"core"}
+ALLOWED["cli"] = ALLOWED["api"] | {"api", "agents", "server", "commands", "zoo"}
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["opscope"] = {
     "core",

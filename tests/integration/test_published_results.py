@@ -91,7 +91,9 @@ def _figure(row: Published, program: Program) -> float:
 
 def estimated(row: Published, model: Path) -> Ours:
     run = api.profile(model, row.target).run
-    return Ours(run.summary.latency.known_ns / 1e9, None, None, str(run.info.provenance))
+    latency = run.summary.latency
+    low, high = (None if end is None else end / 1e9 for end in (latency.low_ns, latency.high_ns))
+    return Ours(latency.known_ns / 1e9, low, high, str(run.info.provenance))
 
 
 def ours_of(row: Published, folder: Path) -> Ours:

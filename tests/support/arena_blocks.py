@@ -33,6 +33,9 @@ def drawn(run: Run) -> list[Seen]:
 
 def planned(report: Report) -> list[Seen]:
     """From the start of the first layer that needs a buffer to the end of the last; layers take 1 us."""
+    if report.memory.runtime_parts:
+        blocks = report.arena
+        return sorted((b.address, b.size_bytes, b.first * 1000, (b.last + 1) * 1000) for b in blocks)
     plan = plan_memory(report.graph, report.target.runtime)
     placed = [(buffer, address) for buffer, address in zip(plan.buffers, plan.offsets, strict=True)]
     found = [(address, b.size_bytes, b.first * 1000, (b.last + 1) * 1000) for b, address in placed if b.size_bytes]

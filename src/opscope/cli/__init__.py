@@ -43,6 +43,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "targets": (".targets", "Everything that a model can be profiled on, who can tell, and the source of every figure"),
     "zoo": (".zoo", "Make a sample model on the spot"),
     "setup": (".setup", "Make an environment for a compiler that needs another Python or C library"),
+    "mcp": (".mcp", "Offer the verbs to an assistant, by the Model Context Protocol"),
     "doctor": (".doctor", "Which backends work here, and how to get the rest"),
 }
 

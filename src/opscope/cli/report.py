@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..commands.command import keep_input, positive, write_result
 from ..commands.options import add_options, options_from
+from ..core.errors import UsageError
 from ..core.plugins import manifests
 from ..options import ReportOptions
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..estimate.report import Report
 
-FORMATS = ("text", "json", "md", "html")
+FORMATS = ("text", "json", "md", "html", "svg")
 
 
 class ReportCommand:
@@ -38,7 +39,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         styles = [style.name for manifest in manifests() for style in manifest.report_styles]
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
-        parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+        parser.add_argument("--format", choices=FORMATS, default="text", help="default: text; svg: the arena, drawn")
         parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write here instead of stdout")
         parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
@@ -87,6 +88,12 @@ def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
 
         recorded = api.report_run(report, command=("opscope", *sys.argv[1:]))
         return lambda out: RunPage().render(recorded.run, recorded.findings, out)
+    if args.format == "svg":
+        if not report.arena:
+            raise UsageError("--format svg: no arena was planned; expected a model with tensors, and no --compat")
+        from ..views.page.arena_picture import ArenaPicture
+
+        return lambda out: ArenaPicture().render(report, out)
     if args.compat:
         from ..workflows.reporting import load_style
 

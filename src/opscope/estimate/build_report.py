@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from ..graph.graph import DType, Graph, Role
 from ..machine.target import Holds, Target
 from ..options import ReportOptions
 from ..readers import graph_of
-from ..recording.resources import MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
+from ..recording.resources import MemoryPart, MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
 from .battery import battery_life
 from .estimator import Estimate, estimate, parameter_bytes
 from .interpreters import Examined, examine, planned_by, refused
 from .machines import use_machine
-from .memory import PLANNER, pack
+from .memory import PLANNER, ArenaBlock, BlockKind, pack
 from .precision import in_precision, with_precision
 from .price import Machine
 from .report import Layer, Report
@@ -69,13 +69,14 @@ def build_report(
     """Return the complete resource report of a graph on a machine; `examined`: its file, by the interpreter there."""
     base = estimate(graph, machine)
     ideas = suggestions(base) if advise else ()
+    memory = _memory(base, ideas, examined, planner)
     return Report(
         model=model_facts(graph, sha256, layer_count=len(base.layers)),
         target=machine.target,
         devices=machine.devices,
         cores=machine.cores,
         graph=base.graph,
-        memory=_memory(base, ideas, examined, planner),
+        memory=memory,
         totals=base.totals,
         layers=base.layers,
         suggestions=ideas,
@@ -84,7 +85,29 @@ def build_report(
         notes=base.graph.notes,
         definition=MAC_DEFINITION,
         call_s=base.call.total / machine.clock_hz,
+        arena=tuple(_blocks(base, examined, memory)),
+        arena_steps=len(base.layers) if examined is None else examined.steps,
     )
+
+
+def _blocks(base: Estimate, examined: Examined | None, memory: MemoryStack) -> Iterator[ArenaBlock]:
+    """The arena as it is planned, by the interpreter or on the graph; above, part by part, what the runtime keeps."""
+    if examined is not None:
+        yield from examined.blocks
+    else:
+        for buffer, address in zip(base.plan.buffers, base.plan.offsets, strict=True):
+            kind = BlockKind.TENSOR if buffer.tensors else BlockKind.SCRATCH
+            ops, tensors = base.graph.ops, base.graph.tensors
+            name = tensors[buffer.tensors[0]].name if buffer.tensors else f"scratch of {ops[buffer.first].name}"
+            if buffer.size_bytes:
+                yield ArenaBlock(name, kind, address, buffer.size_bytes, buffer.first, buffer.last)
+    top, last = memory.arena_bytes + memory.scratch_bytes, max(len(base.layers), 1) - 1
+    kept = memory.runtime_parts or (MemoryPart("runtime", memory.runtime_bytes or 0),)
+    for part in kept:
+        if part.size_bytes:
+            steps = last if examined is None else max(examined.steps, 1) - 1
+            yield ArenaBlock(part.name, BlockKind.KEPT, top, part.size_bytes, 0, steps)
+        top += part.size_bytes
 
 
 def model_facts(graph: Graph, sha256: str | None, *, layer_count: int) -> ModelFacts:

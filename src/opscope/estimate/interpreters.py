@@ -15,7 +15,7 @@ from ..core.units import Bytes
 from ..graph.graph import Graph
 from ..machine.target import Runtime
 from ..recording.resources import MemoryPart
-from .memory import Buffer
+from .memory import ArenaBlock, Buffer
 
 _SHOWN = 5  # kinds of problems that a refusal names
 
@@ -44,7 +44,14 @@ class Examined:
     is_whole: bool  # False: the tail is more, of operators that nothing is known of
     buffers: tuple[Buffer, ...]
     file_bytes: int  # that lie on the chip
+    blocks: tuple[ArenaBlock, ...] = ()  # of the head, by operators of the file as steps
+    steps: int = 0
     refusals: tuple[Refused, ...] = ()
+
+    @property
+    def ram_bytes(self) -> int:
+        """Of the whole arena."""
+        return self.arena + self.scratch + sum(part.size_bytes for part in self.tail)
 
 
 class Interpreter(Protocol):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import prod
 from random import Random
 
@@ -34,6 +35,26 @@ class Buffer:
     first: int
     last: int
     tensors: tuple[int, ...]  # empty for the scratch of one op
+
+
+class BlockKind(StrEnum):
+    """What bytes of the arena hold."""
+
+    TENSOR = "tensor"
+    SCRATCH = "scratch"
+    KEPT = "kept"  # from one inference to the next, by the runtime
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaBlock:
+    """Bytes at one place of the arena, from step `first` to step `last`, inclusive."""
+
+    name: str
+    kind: BlockKind
+    address: int
+    size_bytes: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
 from .cost import CALL, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
+from .forms.state import State
 from .kernels import Extents, constant_form, form_of, padding, product_extents
 from .placement import Placement, can_price, place_op
 from .work import DEQUANTIZE_INTEGERS, Work, number, work_of
@@ -122,7 +123,10 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
 
 
 def price_call(graph: Graph, machine: Machine) -> Cost:
-    """Return what an inference costs beside its ops: the call, and handing over inputs and outputs."""
+    """Return what an inference costs beside its ops: the call, and handing over inputs and outputs.
+
+    A cache that is updated in place is handed over once, and stays.
+    """
     target, clock = machine.target, machine.clock_hz
     given = [graph.tensors[t].dtype.label for t in graph.inputs if graph.tensors[t].role is not Role.CONSTANT]
     figures = (target.call_seconds.get(word) for word in (*given[:1], ANY))
@@ -132,7 +136,8 @@ def price_call(graph: Graph, machine: Machine) -> Cost:
         parts.append(Part(CALL, Cycles(fixed.value * clock), overlaps=False, figures=(fixed,)))
     rate = target.call_bytes_per_second
     if rate is not None:
-        size = sum(graph.tensors[t].bytes or 0 for t in (*graph.inputs, *graph.outputs))
+        caches = State.of(graph).caches
+        size = sum(graph.tensors[t].bytes or 0 for t in (*graph.inputs, *graph.outputs) if t not in caches)
         parts.append(Part(CALL, Cycles(size / rate.value * clock), overlaps=False, figures=(rate,)))
     return Cost(tuple(parts))
 

@@ -9,7 +9,7 @@ application takes is held until a mark behind the last layer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..program.program import NO_OP
 from .report import Report
 
 if TYPE_CHECKING:
-    from .memory import Buffer
+    from .memory import ArenaBlock, Buffer
 
 MARKS = ("input", "state", "result", "scratch", "runtime", "output")
 _FURTHEST = 0xFFFF_FFFF  # addresses of commands are 32 bits wide
@@ -71,17 +71,19 @@ class Arena:
 
 def arena_of(report: Report, graph_edges: npt.NDArray[np.void]) -> Arena:
     """What lies where while the layers of a report run; no blocks where an address is too large for a command."""
-    from .memory import Buffer, live_bytes, plan_memory
+    from .memory import BlockKind, Buffer, live_bytes, plan_memory
 
     steps, plan = len(report.layers), plan_memory(report.graph, report.target.runtime)
     pairs = zip(plan.buffers, plan.offsets, strict=True) if steps else ()
     placed = [(buffer, address, _mark_of(report.graph, buffer)) for buffer, address in pairs]
     head = report.memory.arena_bytes + report.memory.scratch_bytes
-    if steps and head != plan.arena_bytes + plan.scratch_bytes:  # planned on the file, and otherwise than on the graph
+    by_interpreter = bool(report.memory.runtime_parts)
+    if steps and by_interpreter and steps == report.arena_steps:
+        placed = [_placed(block) for block in report.arena if block.kind is not BlockKind.KEPT]
+    elif steps and head != plan.arena_bytes + plan.scratch_bytes:  # by operators of the file, which are not the layers
         placed = [(Buffer(Bytes(head), 0, steps - 1, ()), 0, Mark("runtime", "arena as the interpreter plans it", 0))]
-    if steps and report.memory.runtime_bytes:
-        runtime = Buffer(report.memory.runtime_bytes, 0, steps - 1, ())
-        placed.append((runtime, head, Mark("runtime", "runtime", 0)))
+    kept = [block for block in report.arena if steps and block.kind is BlockKind.KEPT]
+    placed += [_placed(replace(block, last=steps - 1)) for block in kept]
     reach = np.zeros(steps, np.int64)
     for buffer, address, _ in placed:
         life = slice(buffer.first, buffer.last + 1)
@@ -93,6 +95,14 @@ def arena_of(report: Report, graph_edges: npt.NDArray[np.void]) -> Arena:
             seats.take(buffer, address, mark)
         seats.hand_over()
     return Arena(tuple(seats.marks), tuple(seats.blocks), tuple(seats.edges), in_use, tuple(reach.tolist()))
+
+
+def _placed(block: ArenaBlock) -> tuple[Buffer, int, Mark]:
+    from .memory import BlockKind, Buffer
+
+    kind = {BlockKind.KEPT: "runtime", BlockKind.SCRATCH: "scratch"}.get(block.kind, "result")
+    buffer = Buffer(Bytes(block.size_bytes), block.first, block.last, ())
+    return buffer, block.address, Mark(kind, block.name, block.first)
 
 
 class _Seats:

@@ -12,6 +12,7 @@ from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggesti
 from ..recording.unknown import UnknownOp
 from .battery import BatteryLife
 from .cost import Cost
+from .memory import ArenaBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class Report:
     definition: str  # of what is counted as a MAC
     call_s: float = 0.0  # of an inference before its first layer
     battery: BatteryLife | None = None  # where it was asked for and can be told
+    arena: tuple[ArenaBlock, ...] = ()  # as it is planned, with what the runtime keeps
+    arena_steps: int = 0  # operators of the file, where an interpreter plans it, else layers
 
     @property
     def provenance(self) -> Provenance:

@@ -46,7 +46,7 @@ def _farthest(runs: Sequence[Figures], groups: Sequence[Sequence[Sequence[int]]]
         if abs(pair[1] - pair[0]) > _WORTH_SAYING * whole
     ]
     if said:
-        yield f"measured over {predicted.provenance}, by type, most time first: {', '.join(said)}"
+        yield f"measured over {predicted.provenance}, by type, farthest off first: {', '.join(said)}"
 
 
 def _notes(runs: Sequence[Figures], likely: Sequence[int]) -> Iterable[str]:

@@ -83,9 +83,6 @@ class Matrix:
         return self.active * (self.elements + self.columns * self.bias)
 
 
-Matrices = Mapping[str, Matrix]
-
-
 @dataclass(frozen=True, slots=True)
 class Attention:
     """Attention over a cache of keys and values: multi-head, grouped-query or multi-query."""
@@ -186,8 +183,21 @@ class LatentAttention:
         return tokens
 
 
+class _Stateful:
+    """What mixes tokens by a state of fixed size: no cache grows with the context."""
+
+    __slots__ = ()
+
+    @property
+    def cached_elements(self) -> tuple[int, ...]:
+        return ()
+
+    def kept_tokens(self, tokens: int) -> int:
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
-class LinearAttention:
+class LinearAttention(_Stateful):
     """Gated delta rule (Qwen3-Next): a matrix for each head is the state, updated token by token; no cache grows."""
 
     key_heads: int
@@ -215,18 +225,72 @@ class LinearAttention:
         return self.mixed * self.kernel + 2 * self.value_heads + norm.parameters(self.value_size)
 
     @property
-    def cached_elements(self) -> tuple[int, ...]:
-        return ()
-
-    @property
     def state_elements(self) -> int:
         return self.value_heads * self.key_size * self.value_size + self.mixed * (self.kernel - 1)
 
-    def kept_tokens(self, tokens: int) -> int:
-        return 0
+
+@dataclass(frozen=True, slots=True)
+class StateSpace(_Stateful):
+    """Mamba 2: a state for each head that decays and is added to, token by token."""
+
+    heads: int
+    head_size: int
+    groups: int  # heads of a group share what reads and writes their states
+    state_size: int
+    kernel: int
+    kernel_bias: bool = True
+    bias: bool = False
+
+    @property
+    def inner(self) -> int:
+        return self.heads * self.head_size
+
+    @property
+    def mixed(self) -> int:
+        """Features that the short convolution runs over: values, and what writes and reads the states."""
+        return self.inner + 2 * self.groups * self.state_size
+
+    def matrices(self, hidden: int) -> dict[str, Matrix]:
+        return {
+            "in_proj_xbc": Matrix(hidden, self.mixed, self.bias),
+            "in_proj_z": Matrix(hidden, self.inner, self.bias),
+            "in_proj_dt": Matrix(hidden, self.heads, self.bias),
+            "o_proj": Matrix(self.inner, hidden, self.bias),
+        }
+
+    def small_parameters(self, norm: Norm) -> int:
+        """The convolution; decay, step and skip of each head; the gains of the last normalisation."""
+        return self.mixed * (self.kernel + self.kernel_bias) + 3 * self.heads + norm.parameters(self.inner)
+
+    @property
+    def state_elements(self) -> int:
+        return self.inner * self.state_size + self.mixed * (self.kernel - 1)
 
 
-Mixer = Attention | LatentAttention | LinearAttention
+@dataclass(frozen=True, slots=True)
+class ShortConvolution(_Stateful):
+    """A gated convolution over a few tokens (LFM 2)."""
+
+    features: int
+    kernel: int
+    bias: bool = False
+
+    def matrices(self, hidden: int) -> dict[str, Matrix]:
+        return {
+            "in_proj": Matrix(hidden, 3 * self.features, self.bias),
+            "o_proj": Matrix(self.features, hidden, self.bias),
+        }
+
+    def small_parameters(self, norm: Norm) -> int:
+        return self.features * (self.kernel + self.bias)
+
+    @property
+    def state_elements(self) -> int:
+        return self.features * (self.kernel - 1)
+
+
+Recurrent = LinearAttention | StateSpace | ShortConvolution
+Mixer = Attention | LatentAttention | Recurrent
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,10 +380,10 @@ class Architecture:
     embedding_norm: bool = False  # one more normalisation behind the embedding
     embedding_size: int | None = None  # of a table row, where it is projected to `hidden` and back
     side_table: Matrix | None = None  # of the vectors of all layers: one row for each token
+    notes: tuple[str, ...] = ()  # what the description takes for granted, or leaves out
 
     @property
     def table(self) -> Matrix:
-        """The embedding: one row for each token of the vocabulary."""
         return Matrix(self.vocabulary, self.embedding_size or self.hidden)
 
     @property

@@ -50,6 +50,10 @@ granite-3.1-2b | ibm-granite/granite-3.1-2b-instruct | 2.534 | granite | 2048 40
 granite-3.1-8b | ibm-granite/granite-3.1-8b-instruct | 8.171 | granite | 4096 40 32 8 12800 49155 131072 | tied
 internlm2-1.8b | internlm/internlm2-1_8b | 1.889 | internlm2 | 2048 24 16 8 8192 92544 32768
 internlm2-7b | internlm/internlm2-7b | 7.738 | internlm2 | 4096 32 32 8 14336 92544 32768
+baichuan2-7b | baichuan-inc/Baichuan2-7B-Base | 7.506 | baichuan | 4096 32 32 32 11008 125696 4096
+baichuan2-13b | baichuan-inc/Baichuan2-13B-Base | 13.897 | baichuan | 5120 40 40 40 13696 125696 4096
+deepseek-moe-16b | deepseek-ai/deepseek-moe-16b-base | 16.376 | deepseek | 2048 28 16 16 10944 102400 4096 |
+  n_shared_experts=2 first_k_dense_replace=1 n_routed_experts=64 num_experts_per_tok=6 moe_intermediate_size=1408
 minicpm-2b | openbmb/MiniCPM-2B-sft-bf16 | 2.725 | minicpm | 2304 40 36 36 5760 122753 4096
 minicpm4-0.5b | openbmb/MiniCPM4-0.5B | 0.434 | minicpm | 1024 24 16 2 4096 73448 32768
 minicpm4-8b | openbmb/MiniCPM4-8B | 8.19 | minicpm | 4096 32 32 2 16384 73448 32768 | tie_word_embeddings=false
@@ -119,11 +123,11 @@ gemma-3-12b | google/gemma-3-12b-it (decoder) | 11.766 | gemma3_text | 3840 48 1
   sliding_window=1024
 gemma-3-27b | google/gemma-3-27b-it (decoder) | 27.009 | gemma3_text | 5376 62 32 16 21504 262208 131072 |
   head_dim=128 sliding_window=1024
-gemma-4-e2b | google/gemma-4-E2B-it (decoder) | 4.65 | gemma4_text | 1536 35 8 1 6144 262144 131072 |
-  head_dim=256 global_head_dim=512 sliding_window=512 sliding_window_pattern=5 hidden_size_per_layer_input=256
+gemma-4-e2b | google/gemma-4-E2B-it (decoder) | 4.65 | gemma4_text | 1536 35 8 1 6144 262144 131072 | head_dim=256
+  global_head_dim=512 sliding_window=512 sliding_window_pattern=5 hidden_size_per_layer_input=256
   num_kv_shared_layers=20 use_double_wide_mlp=true
-gemma-4-31b | google/gemma-4-31B-it (decoder) | 30.7 | gemma4_text | 5376 60 32 16 21504 262144 262144 |
-  head_dim=256 global_head_dim=512 sliding_window=1024 hidden_size_per_layer_input=0 attention_k_eq_v=true
+gemma-4-31b | google/gemma-4-31B-it (decoder) | 30.7 | gemma4_text | 5376 60 32 16 21504 262144 262144 | head_dim=256
+  global_head_dim=512 sliding_window=1024 hidden_size_per_layer_input=0 attention_k_eq_v=true
   num_global_key_value_heads=4
 gemma-4-26b-a4b | google/gemma-4-26B-A4B-it (decoder) | 25.2 | gemma4_text | 2816 30 16 8 2112 262144 262144 |
   head_dim=256 global_head_dim=512 sliding_window=1024 hidden_size_per_layer_input=0 attention_k_eq_v=true
@@ -156,6 +160,40 @@ deepseek-ocr | deepseek-ai/DeepSeek-OCR (decoder) | 2.934 | deepseek_v2 | 1280 1
   moe_intermediate_size=896
 minicpm3-4b | openbmb/MiniCPM3-4B | 4.074 | minicpm3 | 2560 62 40 40 6400 73448 32768 | q_lora_rank=768
   kv_lora_rank=256 qk_nope_head_dim=64 qk_rope_head_dim=32 v_head_dim=64
+qwen3-next-80b-a3b | Qwen/Qwen3-Next-80B-A3B-Instruct | 79.67 | qwen3_next | 2048 48 16 2 5632 151936 262144 |
+  head_dim=256 num_experts=512 num_experts_per_tok=10 moe_intermediate_size=512 shared_expert_intermediate_size=512
+qwen3.5-35b-a3b | Qwen/Qwen3.5-35B-A3B (decoder) | 34.66 | qwen3_5_moe_text | 2048 40 16 2 512 248320 262144 |
+  head_dim=256 num_experts=256 num_experts_per_tok=8 moe_intermediate_size=512 shared_expert_intermediate_size=512
+qwen3.5-27b | Qwen/Qwen3.5-27B (decoder) | 26.9 | qwen3_5_text | 5120 64 24 4 17408 248320 262144 | head_dim=256
+  linear_num_value_heads=48
+llama-4-scout | meta-llama/Llama-4-Scout-17B-16E (decoder) | 107.77 | llama4_text | 5120 48 40 8 8192 202048 10485760
+  | head_dim=128 num_local_experts=16 num_experts_per_tok=1 intermediate_size_mlp=16384 attention_chunk_size=8192
+granite-3.0-1b-a400m | ibm-granite/granite-3.0-1b-a400m-base | 1.335 | granitemoe | 1024 24 16 8 512 49155 4096 | tied
+  num_local_experts=32 num_experts_per_tok=8
+command-r7b | CohereLabs/c4ai-command-r7b-12-2024 | 8.028 | cohere2 | 4096 32 32 8 14336 256000 132096
+command-r | CohereLabs/c4ai-command-r-v01 | 34.98 | cohere | 8192 40 64 64 22528 256000 131072
+exaone-4.0-1.2b | LGAI-EXAONE/EXAONE-4.0-1.2B | 1.279 | exaone4 | 2048 30 32 8 4096 102400 65536 | tied head_dim=64
+  sliding_window=null
+olmo-3-7b | allenai/Olmo-3-1025-7B | 7.298 | olmo3 | 4096 32 32 32 11008 100278 65536 | sliding_window=4096
+ernie-4.5-0.3b | baidu/ERNIE-4.5-0.3B-PT | 0.361 | ernie4_5 | 1024 18 16 2 3072 103424 131072 | head_dim=128
+nemotron-mini-4b | nvidia/Nemotron-Mini-4B-Instruct | 4.19 | nemotron | 3072 32 24 8 9216 256000 4096 | head_dim=128
+seed-oss-36b | ByteDance-Seed/Seed-OSS-36B-Instruct | 36.15 | seed_oss | 5120 64 80 8 27648 155136 524288 |
+  head_dim=128 attention_bias=true attention_out_bias=false
+internlm3-8b | internlm/internlm3-8b-instruct | 8.80 | internlm3 | 4096 48 32 2 10240 128512 32768 | head_dim=128
+ministral-8b | mistralai/Ministral-8B-Instruct-2410 | 8.02 | mistral | 4096 36 32 8 12288 131072 32768 | head_dim=128
+  sliding_window=32768
+gpt-neo-1.3b | EleutherAI/gpt-neo-1.3B | 1.316 | gpt_neo | | hidden_size=2048 num_layers=24 num_heads=16
+  vocab_size=50257
+codegen-2b | Salesforce/codegen-2B-mono | 2.779 | codegen | | n_embd=2560 n_layer=32 n_head=32 vocab_size=51200
+  rotary_dim=64
+kimi-k2 | moonshotai/Kimi-K2-Instruct | 1026.4 | kimi_k2 | 7168 61 64 64 18432 163840 131072 | q_lora_rank=1536
+  kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_shared_experts=1 first_k_dense_replace=1
+  n_routed_experts=384 num_experts_per_tok=8 moe_intermediate_size=2048
+lfm2-350m | LiquidAI/LFM2-350M | 0.3545 | lfm2 | 1024 16 16 8 6656 65536 128000 | full_attn_idxs=2,5,8,10,12,14
+lfm2-700m | LiquidAI/LFM2-700M | 0.7425 | lfm2 | 1536 16 24 8 10240 65536 128000 | full_attn_idxs=2,5,8,10,12,14
+lfm2-1.2b | LiquidAI/LFM2-1.2B | 1.170 | lfm2 | 2048 16 32 8 12288 65536 128000 | full_attn_idxs=2,5,8,10,12,14
+bamba-9b | ibm-ai-platform/Bamba-9B-v1 | 9.78 | bamba | 4096 32 32 8 14336 128256 262144 | mamba_n_heads=128
+  mamba_d_state=128 attn_layer_indices=9,18,27
 gpt-oss-20b | openai/gpt-oss-20b | 20.915 | gpt_oss | 2880 24 64 8 2880 201088 131072 | head_dim=64
   num_local_experts=32 num_experts_per_tok=4
 gpt-oss-120b | openai/gpt-oss-120b | 116.83 | gpt_oss | 2880 36 64 8 2880 201088 131072 | head_dim=64
@@ -222,6 +260,8 @@ def _rows() -> Iterator[BuiltIn]:
 def _value(word: str) -> object:
     if word in _WORDS:
         return _WORDS[word]
+    if "," in word:
+        return [int(each) for each in word.split(",")]
     return float(word) if "." in word else int(word)
 
 

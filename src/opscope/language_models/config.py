@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from ..core.errors import ImportFileError, ModelError, UsageError, did_you_mean,
 from ..core.json_files import decode_json
 from .architecture import Architecture
 from .built_in import BUILT_IN
-from .config_fields import Fields
 from .families import FAMILIES, NESTED
+from .families.fields import Fields
 
 FILE = "config.json"
 _LARGEST_BYTES = 4 << 20  # configs of the largest models have some 10 KB, with maps of labels some 100
@@ -35,7 +35,7 @@ def load(what: str | Path) -> Architecture:
 
 
 def _built_in(name: str) -> Architecture:
-    found = BUILT_IN.get(name.lower())
+    found = BUILT_IN.get(name.lower()) or next((row for row in BUILT_IN.values() if row.source == name), None)
     if found is None:
         hint = did_you_mean(name.lower(), BUILT_IN)
         raise UsageError(
@@ -74,7 +74,12 @@ def describe(values: Mapping[str, object], *, source: str, name: str = "") -> Ar
         hint = did_you_mean(family, FAMILIES)
         raise fields.error("model_type", f"{printable(family)} is not known; {hint}expected one of {known}")
     found = FAMILIES[family](fields)
-    return replace(found, name=printable(name) or found.name)
+    return replace(found, name=printable(name) or found.name, notes=tuple(_notes(fields)))
+
+
+def _notes(fields: Fields) -> Iterator[str]:
+    if fields.count("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, least=0):
+        yield "layers that guess further tokens are left out"
 
 
 def _decoder(fields: Fields) -> Fields:

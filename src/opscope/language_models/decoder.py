@@ -16,16 +16,16 @@ from .architecture import (
     FeedForward,
     LatentAttention,
     Layer,
-    LinearAttention,
     Matrix,
     Mixture,
     NormPlace,
     QueryNorm,
+    Recurrent,
     SideInput,
 )
 
 V = TypeVar("V")
-OtherPart = Attention | LatentAttention | LinearAttention | Mixture | SideInput  # of attention: that reuses a cache
+OtherPart = Attention | LatentAttention | Recurrent | Mixture | SideInput  # of attention: that reuses a cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class Step:
     batch: int
     tokens: int  # of each sequence, new in this step
     cached: int  # of each sequence, from earlier steps
+
+    def __post_init__(self) -> None:
+        if min(self.batch, self.tokens) < 1 or self.cached < 0:
+            raise ValueError(f"{self}: expected a batch and tokens of 1 or more, and no fewer than 0 cached")
 
     @property
     def length(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..core.errors import UsageError
 from ..core.units import Bytes
 from ..graph.graph import Attribute, DType, Graph, Op, Role, Tensor
 from ..workflows.retained_state import SUFFIX
@@ -18,14 +17,15 @@ from .architecture import (
     Attention,
     Block,
     LatentAttention,
-    LinearAttention,
     Matrix,
+    Mixture,
     Positions,
     SideInput,
 )
 from .decoder import At, OtherPart, Step, write_decoder
-from .decoder_parts import latent_attention, linear_attention, mixture, reusing_attention, side_input, side_vectors
+from .decoder_parts import latent_attention, mixture, reusing_attention, side_input, side_vectors
 from .formats import Format, cache_format, weight_format
+from .recurrent_parts import recurrent
 
 FRAMEWORK = "Hugging Face config"
 _TYPES = {"matmul": "MatMul", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm", "dynamic_update": "CacheUpdate"}
@@ -48,19 +48,8 @@ class Storage:
         return self.head if self.head is not None and block in (Block.EMBEDDING, Block.HEAD) else self.weights
 
 
-def check_step(model: Architecture, step: Step) -> None:
-    """Refuse what a model cannot be asked: a step of nothing, or a context that is longer than it takes."""
-    for name, value in (("batch", step.batch), ("tokens", step.tokens)):
-        if value < 1:
-            raise UsageError(f"{model.name}: {name} is {value}; expected 1 or more")
-    context = step.cached if step.tokens == 1 else step.length
-    if not 0 <= context <= model.longest_context:
-        raise UsageError(f"{model.name}: context is {context}; expected 0 to {model.longest_context}")
-
-
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
-    check_step(model, step)
     hands = GraphHands(model, step, storage or Storage.of())
     write_decoder(model, hands)
     return hands.graph()
@@ -349,9 +338,9 @@ class GraphHands:
             return reusing_attention(self, at, x, part)
         if isinstance(part, LatentAttention):
             return latent_attention(self, at, x, part)
-        if isinstance(part, LinearAttention):
-            return linear_attention(self, at, x, part)
-        return side_input(self, at, x, part) if isinstance(part, SideInput) else mixture(self, at, x, part)
+        if isinstance(part, SideInput):
+            return side_input(self, at, x, part)
+        return mixture(self, at, x, part) if isinstance(part, Mixture) else recurrent(self, at, x, part)
 
     def finish(self, at: At, x: int, architecture: Architecture) -> None:
         """Logits of each sequence's last token: a prompt's others answer nothing."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..workflows.retained_state import SUFFIX
-from .architecture import Attention, Block, FeedForward, LatentAttention, LinearAttention, Matrix, Mixture, SideInput
+from .architecture import Attention, Block, FeedForward, LatentAttention, Matrix, Mixture, SideInput
 from .decoder import At, Step, write_feed_forward, write_heads
 
 if TYPE_CHECKING:
     from .decoder_graph import GraphHands
-
-_CHUNK = 64  # tokens that the chunked form of the delta rule takes at once, in the published kernels
 
 
 # ---- attention that reuses a cache, and vectors for each layer ------------------------------------------------------
@@ -122,126 +119,6 @@ def _attend_expanded(hands: GraphHands, at: At, values: tuple[int, int, int], pa
     keys = hands.op("concat", at, (plain, turned), (batch, heads, length, part.head_size), axis=3)
     as_many = Attention(heads, heads, part.head_size, part.value_size)
     return hands.joined(at, hands.softmax_product(at, query, keys, value, attention=as_many, rows=tokens))
-
-
-# ---- linear attention -----------------------------------------------------------------------------------------------
-
-
-def linear_attention(hands: GraphHands, at: At, x: int, part: LinearAttention) -> int:
-    """The gated delta rule: one update of the state for a token, or chunks of a prompt that are products."""
-    batch, tokens, _ = hands.shape(x)
-    matrices = part.matrices(hands.model.hidden)
-    mixed = hands.linear(at / "in_proj_qkv", x, matrices["in_proj_qkv"])
-    gate = hands.linear(at / "in_proj_z", x, matrices["in_proj_z"])
-    decay = hands.linear(at / "in_proj_ba", x, matrices["in_proj_ba"])
-    per_head = (hands.gains(at, part.value_heads, "A_log"), hands.gains(at, part.value_heads, "dt_bias"))
-    decay = hands.op("softplus", at, (decay, *per_head), hands.shape(decay))
-    mixed = _short_convolution(hands, at, mixed, part)
-    sizes = (part.key_heads * part.key_size,) * 2 + (part.value_heads * part.value_size,)
-    query, key, value = (hands.op("slice", at, (mixed,), (batch, tokens, size)) for size in sizes)
-    query, key = (_key_heads(hands, at, each, part) for each in (query, key))
-    value = hands.heads(at, value, part.value_heads)
-    update = _one_token if tokens == 1 else _chunks
-    result = update(hands, at, (query, key, value, decay), part)
-    result = hands.norm(at / "norm", result)
-    result = hands.joined(at, result)
-    result = hands.multiply(at, result, hands.activate(at, "silu", gate))
-    return hands.linear(at / "o_proj", result, matrices["o_proj"])
-
-
-def _short_convolution(hands: GraphHands, at: At, x: int, part: LinearAttention) -> int:
-    """A depthwise convolution over this step's tokens and the last few before them, which are kept."""
-    batch, tokens, features = hands.shape(x)
-    kept = (batch, features, part.kernel - 1)
-    state = hands.input(f"conv_state.{at.layer}", kept)
-    apart = hands.reshape(at, x, (batch, features, tokens))
-    if tokens > 1:
-        apart = hands.op("transpose", at, (x,), (batch, features, tokens), permutation=(0, 2, 1))
-    whole = hands.op("concat", at, (state, apart), (batch, features, part.kernel - 1 + tokens), axis=2)
-    hands.outputs.append(hands.op("slice", at.of(Block.CACHE), (whole,), kept, result=f"conv_state.{at.layer}{SUFFIX}"))
-    weights = hands.gains(at, features * part.kernel, "conv1d.weight")
-    mixed = hands.op(
-        "conv",
-        at,
-        (whole, weights),
-        (batch, features, tokens),
-        kernel=(part.kernel,),
-        strides=(1,),
-        dilations=(1,),
-        groups=features,
-        channel_axis=1,
-    )
-    mixed = hands.activate(at, "silu", mixed)
-    if tokens > 1:
-        return hands.op("transpose", at, (mixed,), (batch, tokens, features), permutation=(0, 2, 1))
-    return hands.reshape(at, mixed, (batch, tokens, features))
-
-
-def _key_heads(hands: GraphHands, at: At, x: int, part: LinearAttention) -> int:
-    """Queries or keys of each value head, of length 1."""
-    x = hands.heads(at, x, part.key_heads)
-    batch, heads, tokens, size = hands.shape(x)
-    x = hands.op("l2_norm", at, (x,), (batch, heads, tokens, size), axes=(3,))
-    if part.value_heads == heads:
-        return x
-    return hands.op("expand", at, (x,), (batch, part.value_heads, tokens, size))
-
-
-def _state(hands: GraphHands, at: At, part: LinearAttention) -> int:
-    shape = (hands.step.batch, part.value_heads, part.key_size, part.value_size)
-    return hands.input(f"recurrent_state.{at.layer}", shape)
-
-
-def _one_token(hands: GraphHands, at: At, values: tuple[int, int, int, int], part: LinearAttention) -> int:
-    """Decay the state, correct what it says of this key, and ask it the query."""
-    query, key, value, decay = values
-    cache = at.of(Block.CACHE)
-    state, shape = _state(hands, at, part), (hands.step.batch, part.value_heads, 1, part.value_size)
-    small = hands.op("exp", at, (decay,), hands.shape(decay))
-    state = hands.op("mul", cache, (state, small), hands.shape(state))
-    said = hands.op("matmul", at, (key, state), shape, k=part.key_size, n=part.value_size)
-    error = hands.op("sub", at, (value, said), shape)
-    outer = hands.op("matmul", at, (key, error), hands.shape(state), k=1, n=part.value_size)
-    name = f"recurrent_state.{at.layer}{SUFFIX}"
-    state = hands.op("add", cache, (state, outer), hands.shape(state), result=name)
-    hands.outputs.append(state)
-    return hands.op("matmul", at, (query, state), shape, k=part.key_size, n=part.value_size)
-
-
-def _chunks(hands: GraphHands, at: At, values: tuple[int, int, int, int], part: LinearAttention) -> int:
-    """The chunked form: inside a chunk products of queries, keys and values; between chunks the state is handed on."""
-    query, key, value, _ = values
-    batch, heads, tokens, size = hands.shape(query)
-    chunk = min(tokens, _CHUNK)
-    count = -(-tokens // chunk)
-    groups, width = heads * count, part.value_size
-    if count * chunk > tokens:
-        query, key, value = (
-            hands.op("pad", at, (each,), (batch, heads, count * chunk, hands.shape(each)[-1]))
-            for each in (query, key, value)
-        )
-    query, key, value = (
-        hands.reshape(at, each, (batch, groups, chunk, hands.shape(each)[-1])) for each in (query, key, value)
-    )
-    square, tall = (batch, groups, chunk, chunk), (batch, groups, chunk, width)
-    alike = hands.op("matmul", at, (key, key), square, k=size, n=chunk)
-    # The inverse of a triangle of ones and these products, by substitution: a third of a full product.
-    inverse = hands.op("matmul", at, (alike, alike), square, k=-(-chunk // 3), n=chunk)
-    values_now = hands.op("matmul", at, (inverse, value), tall, k=chunk, n=width)
-    keys_now = hands.op("matmul", at, (inverse, key), (batch, groups, chunk, size), k=chunk, n=size)
-    state = hands.op("expand", at, (_state(hands, at, part),), (batch, groups, size, width))
-    said = hands.op("matmul", at, (keys_now, state), tall, k=size, n=width)
-    error = hands.op("sub", at, (values_now, said), tall)
-    scores = hands.op("matmul", at, (query, key), square, k=size, n=chunk)
-    inside = hands.op("matmul", at, (scores, error), tall, k=chunk, n=width)
-    before = hands.op("matmul", at, (query, state), tall, k=size, n=width)
-    update = hands.op("matmul", at, (key, error), (batch, groups, size, width), k=chunk, n=width)
-    name = f"recurrent_state.{at.layer}{SUFFIX}"
-    shape = (batch, heads, size, width)
-    hands.outputs.append(hands.op("slice", at.of(Block.CACHE), (update,), shape, result=name))
-    result = hands.add(at, inside, before)
-    result = hands.reshape(at, result, (batch, heads, count * chunk, width))
-    return result if count * chunk == tokens else hands.op("slice", at, (result,), (batch, heads, tokens, width))
 
 
 # ---- mixture of experts ---------------------------------------------------------------------------------------------

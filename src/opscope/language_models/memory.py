@@ -194,8 +194,8 @@ class Deployment:
         for layer, count in self.model.repeats.items():
             mixer = layer.mixer
             heads = mixer.kv_heads if isinstance(mixer, Attention) else 1
-            if not isinstance(mixer, Attention | LatentAttention):
-                heads = mixer.value_heads
+            if not isinstance(mixer, Attention | LatentAttention):  # a state has many features, all apart
+                heads = self.devices
             whole = count * _layer_cache(layer, self.storage, batch, context)
             total += -(-whole * -(-heads // self.devices) // heads)
         return total

@@ -59,6 +59,7 @@ class Estimator:
         chunk = serving.chunk or told
         self.chunk = None if chunk is None else min(chunk, model.longest_context)
         self.fixed = runtime.fixed_context
+        self.watts = runtime.device_watts
 
     @property
     def provenance(self) -> Provenance:
@@ -90,12 +91,21 @@ class Estimator:
         """What the choice of `parallel` comes to; where it is free, the faster of both."""
         devices, chosen = self.machine.devices, self.serving.parallel
         if devices == 1 or chosen == TENSOR:
-            return ways[0]()
+            return self._with_power(ways[0]())
         if chosen == PIPELINE:
-            return ways[1]()
+            return self._with_power(ways[1]())
         found = [way() for way in ways]
-        known = [cost for cost in found if cost.seconds is not None]
-        return min(known, key=lambda cost: cost.seconds.value if cost.seconds else 0.0) if known else found[0]
+        known = [cost for cost in found if cost.seconds is not None] or found
+        return self._with_power(min(known, key=lambda cost: cost.seconds.value if cost.seconds else 0.0))
+
+    def _with_power(self, cost: StepCost) -> StepCost:
+        """Energy by what devices draw while they serve, where that is known."""
+        if self.watts is None or cost.seconds is None:
+            return cost
+        watts = Spread(self.watts.value, self.watts.smallest, self.watts.largest)
+        ends = ("value", "low", "high")
+        joules = (getattr(watts, end) * getattr(cost.seconds, end) * self.machine.devices for end in ends)
+        return replace(cost, joules=Spread(*joules))
 
     def _shared_prefill(self, batch: int, prompt: int, context: int) -> StepCost:
         steps = self.chunks(batch, prompt, context)

@@ -21,5 +21,6 @@ class LanguageModels:
     chunk_tokens: Figure | None = None  # of a prompt, that are read at once; a shorter piece is padded to as many
     fixed_context: bool = False  # every step reads keys of the whole context, however few tokens there are yet
     head_bits: Figure | None = None  # of the head's weights, where the other integers have fewer
+    device_watts: Figure | None = None  # that a device draws while it serves
     calibration: Calibration | None = None
     validation: Validation | None = None

@@ -7,6 +7,7 @@ from importlib import import_module
 from ..core.errors import UsageError, did_you_mean
 from ..core.manifest import RewriteEntry
 from ..core.plugins import load_place, manifests
+from .tflite.entries import FLATBUFFERS
 
 TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how values lie in memory
     RewriteEntry(
@@ -66,6 +67,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "name-layer-norms",
         "a layer norm that is spelled out in means, products and a root, as LayerNormalization",
         "onnx.norms:name_layer_norm",
+    ),
+    RewriteEntry(
+        "raise-for-layer-norms",
+        "a model of a version without LayerNormalization in the first that has it, with its layer norms named",
+        "onnx.norms:raise_for_layer_norm",
     ),
     RewriteEntry(
         "name-rms-norms",
@@ -128,6 +134,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "onnx.matmuls:fold_scale_ahead",
     ),
     RewriteEntry(
+        "fold-norm-past-moves",
+        "BatchNormalization of a product that was reshaped or transposed, in the product's weights and bias",
+        "onnx.matmuls:fold_norm",
+    ),
+    RewriteEntry(
         "cuts-to-split",
         "Slices and Gathers that take a value apart along an axis, as one Split",
         "onnx.slices:cuts_to_split",
@@ -146,6 +157,26 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "slice-to-gather",
         "Slice of one element whose axis is then squeezed away, as Gather",
         "onnx.slices:slice_to_gather",
+    ),
+    RewriteEntry(
+        "cancel-transposes",
+        "transposes that undo each other, with ops between them that do not mind, gone",
+        "onnx.moves:cancel_transposes",
+    ),
+    RewriteEntry(
+        "cancel-reshapes",
+        "reshapes that undo each other, with ops between them that do not mind, gone",
+        "onnx.moves:cancel_reshapes",
+    ),
+    RewriteEntry(
+        "join-transposes",
+        "an op whose inputs are all transposed alike, with one transpose after it",
+        "onnx.moves:join_transposes",
+    ),
+    RewriteEntry(
+        "transpose-before-split",
+        "parts that are all transposed alike, with one transpose before they are cut",
+        "onnx.moves:transpose_before_split",
     ),
 )
 PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands between them
@@ -334,6 +365,43 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "a Concat of all the parts of a value in their order as the value",
         "onnx.channels:undo_slices",
     ),
+    RewriteEntry(
+        "pairs-around-moves",
+        "a pair of QuantizeLinear and DequantizeLinear put after an op that moves what one has dequantised",
+        "onnx.quantization:pairs_around_moves",
+    ),
+    RewriteEntry(
+        "pairs-off-moves",
+        "a pair of QuantizeLinear and DequantizeLinear on the grid of what was moved before it, gone",
+        "onnx.quantization:pairs_off_moves",
+    ),
+    RewriteEntry(
+        "pairs-before-moves",
+        "what is moved and then quantised, quantised before it is moved",
+        "onnx.quantization:pairs_before_moves",
+    ),
+    RewriteEntry(
+        "dynamic-to-float",
+        "products in integers whose scale is found at run time as products in floats",
+        "onnx.quantization:dynamic_to_float",
+        needs="approximate",
+    ),
+    RewriteEntry(
+        "quantize-static",
+        "the model in 8 bits, calibrated with the data that is given",
+        "onnx.quantization:quantize_static",
+        needs="quantize",
+    ),
+    RewriteEntry(
+        "shuffle-to-conv",
+        "channels shuffled by Reshape, Transpose and Reshape as a 1x1 Conv that picks them",
+        "onnx.channels:shuffle_to_conv",
+    ),
+    RewriteEntry(
+        "pad-channels",
+        "channels between two Convs filled up with zeros to a multiple of 32",
+        "onnx.widths:pad_channels",
+    ),
 )
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(
@@ -358,7 +426,7 @@ LIBRARIES: tuple[RewriteEntry, ...] = (
         "onnx.libraries:runtime_extended",
     ),
 )
-OWN = (*TOKENS, *PICTURES, *LIBRARIES)
+OWN = (*TOKENS, *PICTURES, *LIBRARIES, *FLATBUFFERS)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -26,7 +26,7 @@ from .proof import MAX_ERROR, Prover
 from .rewrite import Editor
 from .search import Search, State
 from .steps import Step, fitting, read_steps, steps_bytes
-from .trials import Trials, usual_jobs
+from .trials import Trials
 
 BUDGET_MINUTES = 30.0
 Tell = Callable[[str], None]
@@ -71,31 +71,31 @@ def optimize(
     tell = step or (lambda _: None)
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
         form = model_format(file).name.lower()
-        editor = editor_of(form)
-        entries = rewrites.known(form)
+        editor, entries = editor_of(form), rewrites.known(form)
         _check_allowed(allow, entries)
         tell("running the model")
         graph = read_model(file, shapes=shapes)
         inputs = [graph.tensors[number] for number in graph.inputs]
         fixed = {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None} if shapes else {}
-        judge = None if judge is None else replace(judge, shapes=fixed)
         prover = Prover(file, form, graph, Path(scratch), None if data is None else Path(data), max_error)
-        folder = folder_of(place)
-        trials = _trials(judge, folder, place, jobs, budget_minutes)
+        judge = None if judge is None else replace(judge, shapes=fixed)
+        trials = None if judge is None else Trials(judge, folder_of(place), place.name, jobs, budget_minutes * 60)
         tell("judging the model")
-        before = _first(trials, file, path) if trials else None
+        before = None if trials is None else _first(trials, file, path)
         state: State[Any] = State(editor.open_model(file, fixed), file, before or Judged())
         if steps is None and trials is not None:
             usable = [entry for entry in entries if not entry.needs or entry.needs in allow]
             search = Search(editor, usable, trials, prover, tell)
-            state = search.run(state)
-            tried, notes = tuple(search.tried), tuple(_held_back(editor, state, entries, allow))
+            state, tried = search.run(state), tuple(search.tried)
+            notes, after = _held_back(editor, state, entries, allow), state.judged
         else:
             state, tried = _replayed(editor, state, steps or (), prover, Path(scratch) / "replay")
-            notes = ()
+            notes, after = [], None
         tell("writing")
         _write(editor, state, file, place)
-        after = state.judged if steps is None else (trials.judged(place) if trials else None)
+        if trials is not None:
+            trials.discard(state.file)
+            after = after or trials.judged(place)
         found = Optimized(
             model=str(path),
             sha256=sha256_of(path),
@@ -107,14 +107,12 @@ def optimize(
             tried=tried,
             checked_with=prover.samples.calibration.told,
             max_error=max_error,
-            trials=trials.asked if trials else 0,
+            trials=0 if trials is None else trials.asked,
             stopped=trials is not None and trials.stopped,
             budget_minutes=budget_minutes,
             notes=(*graph.assumptions, *prover.notes, *notes),
-            folder=str(folder),
+            folder=str(folder_of(place)),
         )
-        if trials is not None:
-            trials.discard(state.file)
         return _kept(found, judge, file, command=command, created=created, tell=tell)
 
 
@@ -138,10 +136,6 @@ def _check_allowed(allow: Sequence[str], entries: Sequence[RewriteEntry]) -> Non
             raise UsageError(f"--allow {word!r}: not known; {did_you_mean(word, known)}expected of {', '.join(known)}")
 
 
-def _trials(judge: Judge | None, folder: Path, output: Path, jobs: int | None, minutes: float) -> Trials | None:
-    return None if judge is None else Trials(judge, folder, output.name, jobs or usual_jobs(), minutes * 60)
-
-
 def _first(trials: Trials, file: Path, model: Path) -> Judged:
     """The model as it is; one that the judge refuses cannot be made faster by its word."""
     found = trials.judged(file)
@@ -156,7 +150,7 @@ def _first(trials: Trials, file: Path, model: Path) -> Judged:
 
 def _held_back(
     editor: Editor[Any], state: State[Any], entries: Sequence[RewriteEntry], allow: Sequence[str]
-) -> Sequence[str]:
+) -> list[str]:
     """Rewrites that fit and were not tried, as they are not exact."""
     words: dict[str, list[str]] = {}
     for entry in entries:

@@ -13,7 +13,7 @@ from ..recording.finding import WHAT_IF, Finding, Findings, Prediction, Trial
 from ..workflows.analysing import write_findings
 from ..workflows.record import Recorded, page_of
 from ..workflows.viewing import write_compare_page
-from .judge import Judge
+from .judge import Judge, Judged
 from .outcome import Optimized, Tried
 from .views import step_rows, verdict_line, words_below
 
@@ -37,7 +37,7 @@ def write_runs(found: Optimized, judge: Judge, model: Path, *, command: Sequence
             created=created,
         )
     before = runs[BEFORE]
-    told = with_rewrites(before.findings, (*found.steps, *found.tried))
+    told = with_rewrites(before.findings, (*found.steps, *found.tried), before=found.before)
     write_findings(folder / BEFORE, told)
     for name, data in page_of(before.run, told).items():
         write_bytes(folder / BEFORE / name, data)
@@ -47,14 +47,9 @@ def write_runs(found: Optimized, judge: Judge, model: Path, *, command: Sequence
     return {BEFORE: BEFORE, AFTER: AFTER, "comparison": COMPARED, "timelines": PAGE}
 
 
-def with_rewrites(findings: Findings, tried: Sequence[Tried]) -> Findings:
+def with_rewrites(findings: Findings, tried: Sequence[Tried], *, before: Judged | None) -> Findings:
     """Findings with the gain of rewrites that were judged on the model as it was, alone."""
-    wall = findings.wall_ns
-    alone = [
-        each
-        for each in tried
-        if not each.with_ and each.speedup is not None and each.before is not None and each.before.latency_ns == wall
-    ]
+    alone = [each for each in tried if not each.with_ and each.speedup is not None and each.before == before]
     trials = [
         Trial(told(each.rewrite, len(each.sites)), each.after.latency_ns, each.speedup)
         for each in alone

@@ -4,8 +4,8 @@ A round tries every rewrite on the model as it stands, wherever it fits, those f
 that does not help as a whole is tried at the costliest groups of its places alone. What helps is then made, the best
 first, each judged again on top of those before it and held against the model. Rounds go on until one finds nothing.
 
-Some rewrites gain nothing alone and open places for others: where a round finds nothing, those whose change gives
-another rewrite a place that it did not have are tried together with it.
+Some rewrites gain nothing alone: where a round finds nothing, those that cost nothing either are tried all together,
+and those whose change gives another rewrite a place that it did not have are tried with it.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class Search(Generic[Model]):
         for each in _best_first(ended, state.judged):
             found = self._taken(found, each.changes) or found
         if found is state and not self.trials.stopped:
-            openers = [each for each in ended if each.changes[0].groups is None and not each.judged.problem]
-            found = self._opened(state, openers, f"round {number}, opened")
+            whole = [each for each in ended if each.changes[0].groups is None and not each.judged.problem]
+            found = self._together(state, whole) or self._opened(state, whole, f"round {number}, opened")
         return None if found is state else found
 
     def _changes(self, state: State[Model]) -> list[Change]:
@@ -235,11 +235,32 @@ class Search(Generic[Model]):
             self._tell(replace(row, verdict=Verdict.WRONG, reason=printable(proof.problem, 500)))
             return None
         opened = (
-            replace(_row((change,), done, Verdict.TAKEN, before, before), error=None, reason=f"opens {row.rewrite}")
+            replace(
+                _row((change,), done, Verdict.TAKEN, before, before),
+                error=None,
+                reason=f"gains only with {row.rewrite}",
+            )
             for change, done in zip(chain[:-1], sites[:-1], strict=True)
         )
         steps = (*state.steps, *opened, row)
         return State(model, file, judged, steps, proof.outputs, state.is_exact and exact)
+
+    def _together(self, state: State[Model], ended: Sequence[_Ended]) -> State[Model] | None:
+        """All exact changes at once that gain nothing alone and cost nothing; None: that does not help either."""
+        neutral = [each.changes[0] for each in ended if not is_slower(state.judged, each.judged)]
+        chain: tuple[Change, ...] = ()
+        model = self.editor.copy(state.model)
+        for change in neutral:
+            if not change.entry.needs:
+                try:
+                    model, sites = self.editor.apply(model, change.entry, change.wanted)
+                except Exception:
+                    return None
+                chain = (*chain, change) if sites else chain
+        if len(chain) < 2:
+            return None
+        judged = self._judged(state, [chain], "together")
+        return self._taken(state, chain) if judged and helps(state.judged, judged[0].judged) else None
 
     def _opened(self, state: State[Model], ended: Sequence[_Ended], where: str) -> State[Model]:
         """Changes that gain nothing alone, with those that they open; state itself: none helps."""

@@ -44,16 +44,21 @@ class Trials:
     judge: Asked
     folder: Path
     name: str
-    jobs: int
+    jobs: int | None = None  # None: as many as there are cores
     seconds: float = float("inf")
     clock: Callable[[], float] = monotonic
-    asked: int = 0  # trials that had to run
     stopped: bool = False  # for want of time
     _begun: float = field(init=False)
     _number: int = 0
+    _asked: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
+
+    @property
+    def asked(self) -> int:
+        """Trials that had to run."""
+        return len(self._asked)
 
     @property
     def left_s(self) -> float:
@@ -87,7 +92,7 @@ class Trials:
         if left <= 0:
             self.stopped = True
             return None
-        self.asked += 1
+        self._asked.append(file)
         found = self.judge.ask(file, longest_s=min(LONGEST_S, left))
         if found.problem and self.left_s <= 0:  # it was ended, which says nothing of it
             self.stopped = True
@@ -99,12 +104,14 @@ class Trials:
         """Each candidate, in the order given; None: it was not written, or there was no time for it.
 
         Files are made one at a time, by who calls, and no more of them than are being judged and one: a model may
-        be large.
+        be large. Beside a single one that is being judged, nothing is done: it may be measured.
         """
-        with ThreadPoolExecutor(self.jobs) as threads:
+        jobs = self.jobs or _cores()
+        ahead = jobs if jobs > 1 else 0
+        with ThreadPoolExecutor(jobs) as threads:
             waiting: list[Future[Judged | None]] = []
             for write in writers:
-                while len(waiting) > self.jobs:
+                while len(waiting) > ahead:
                     yield waiting.pop(0).result()
                 file = self.place()
                 waiting.append(threads.submit(self._one, file, written=not self.stopped and write(file)))
@@ -134,6 +141,6 @@ def content_of(file: Path) -> str:
     return sha256_of(file) + (sha256_of(data) if data.is_file() else "")
 
 
-def usual_jobs() -> int:
-    """Cores that this process may use."""
+def _cores() -> int:
+    """That this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

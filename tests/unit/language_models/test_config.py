@@ -18,6 +18,8 @@ from opscope.language_models.architecture import (
     NormPlace,
     Positions,
     QueryNorm,
+    ShortConvolution,
+    StateSpace,
 )
 from opscope.language_models.built_in import BUILT_IN
 from opscope.language_models.config import describe, load
@@ -67,7 +69,7 @@ def test_the_config_of_a_built_in_model_gives_it_back(name: str, tmp_path: Path)
 
 
 def test_names_are_known_in_any_case() -> None:
-    assert load("Llama-3.2-1B") == load("llama-3.2-1b")
+    assert load("Llama-3.2-1B") == load("meta-llama/Llama-3.2-1B") == load("llama-3.2-1b")
 
 
 # ---- what is wrong --------------------------------------------------------------------------------------------------
@@ -219,6 +221,29 @@ def test_gemma_4_shares_caches_between_its_last_layers() -> None:
         made(model_type="gemma4_text", num_kv_shared_layers=1, sliding_window_pattern=2)
 
 
+def test_layers_that_guess_further_tokens_are_left_out_and_said_so() -> None:
+    assert made(num_nextn_predict_layers=1).notes == ("layers that guess further tokens are left out",)
+    assert made().notes == ()
+
+
+def test_lfm_2_makes_its_inner_features_of_the_number_in_its_config() -> None:
+    model = load("lfm2-350m")
+    assert {layer.feed_forward.intermediate for layer in model.layers} == {4608}  # 6656 × 2 / 3, up to 256
+    kinds = [isinstance(layer.mixer, ShortConvolution) for layer in model.layers]
+    assert kinds[:4] == [True, True, False, True]
+    assert kinds.count(False) == 6
+
+
+def test_words_of_earlier_configs_for_kinds_of_layers() -> None:
+    hybrid = made(
+        model_type="granitemoehybrid", layer_types=["mamba", "attention"], mamba_n_heads=8, num_local_experts=0
+    )
+    assert [type(layer.mixer) for layer in hybrid.layers] == [StateSpace, Attention]
+    assert attention(hybrid, 1).rotary_size == 0
+    with pytest.raises(ProfilerError, match=r"attn_layer_indices: is \[2\]; expected numbers of layers, 0 to 1"):
+        made(model_type="bamba", attn_layer_indices=[2], mamba_n_heads=8)
+
+
 def test_deepseek_has_dense_layers_first() -> None:
     model = load("deepseek-v3")
     assert [isinstance(layer.feed_forward, Mixture) for layer in model.layers[:5]] == [False] * 3 + [True] * 2
@@ -258,3 +283,9 @@ def refusal(config: dict[str, object]) -> str:
     except ProfilerError as error:
         return str(error)
     return ""
+
+
+def test_every_family_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+    section = page.partition("## Language models\n")[2].partition("\n## ")[0]
+    assert [family for family in FAMILIES if f"`{family}`" not in section] == []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 
 import pytest
 
-from opscope.core.errors import UsageError
 from opscope.estimate.block_formats import cached_tensors
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph
@@ -25,19 +25,24 @@ from opscope.language_models.architecture import (
     NormPlace,
     Positions,
     QueryNorm,
+    Recurrent,
+    ShortConvolution,
     SideInput,
+    StateSpace,
 )
 from opscope.language_models.config import load
 from opscope.language_models.decoder import Step, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph, repeated_graph
 from opscope.language_models.decoder_parts import touched_experts
+from opscope.readers import read_model
 from opscope.workflows.retained_state import state_of
+from opscope.zoo import Recipe, make
 
 HIDDEN, HEADS, KV_HEADS, SIZE = 64, 8, 2, 16
 ATTENTION = Attention(HEADS, KV_HEADS, SIZE, SIZE, rotary_size=SIZE)
 
 
-def tiny(mixer: Attention | LatentAttention | LinearAttention = ATTENTION, **more: object) -> Architecture:
+def tiny(mixer: Attention | LatentAttention | Recurrent = ATTENTION, **more: object) -> Architecture:
     part = more.pop("part", FeedForward(96))
     assert isinstance(part, FeedForward | Mixture)
     whole = Architecture("tiny", "llama", HIDDEN, 100, (Layer(mixer, part),) * 3, 4096)
@@ -96,23 +101,10 @@ def test_a_window_shorter_than_a_prompt_is_a_band() -> None:
     assert any(op.kind == "pad" for op in uneven.ops)
 
 
-@pytest.mark.parametrize(
-    ("step", "said"),
-    [
-        (decode(1, 4097), "tiny: context is 4097; expected 0 to 4096"),
-        (prefill(1, 4000, 97), "tiny: context is 4097; expected 0 to 4096"),
-        (prefill(1, 0), "tiny: tokens is 0; expected 1 or more"),
-        (decode(0, 1), "tiny: batch is 0; expected 1 or more"),
-        (decode(1, -1), "tiny: context is -1; expected 0 to 4096"),
-    ],
-)
-def test_a_step_that_no_model_takes_is_refused(step: Step, said: str) -> None:
-    with pytest.raises(UsageError, match=f"^{said}$"):
-        decoder_graph(tiny(), step)
-
-
-def test_a_full_context_can_be_decoded() -> None:
-    assert decoder_graph(tiny(), decode(1, 4096)).ops
+@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
+def test_there_is_no_step_of_nothing(sizes: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="expected a batch and tokens of 1 or more"):
+        Step(*sizes)
 
 
 def test_the_head_answers_the_last_token_alone() -> None:
@@ -271,6 +263,29 @@ def test_a_prompt_goes_through_linear_attention_in_chunks(tokens: int) -> None:
     assert macs(graph) > tokens * products(tiny(LINEAR))
 
 
+SPACE = StateSpace(heads=4, head_size=16, groups=2, state_size=8, kernel=4)
+CONVOLUTION = ShortConvolution(HIDDEN, 3)
+
+
+@pytest.mark.parametrize(("mixer", "states"), [(SPACE, 6), (CONVOLUTION, 3)])
+def test_other_states_do_not_grow_either(mixer: StateSpace | ShortConvolution, states: int) -> None:
+    short, long = (decoder_graph(tiny(mixer), decode(1, context)) for context in (10, 4000))
+    assert macs(short) == macs(long)
+    inputs, outputs = state_of(short)
+    assert len(inputs) == len(outputs) == states
+    kept = sum(tensor.elements or 0 for tensor in inputs)
+    assert kept == 3 * mixer.state_elements
+
+
+@pytest.mark.parametrize("mixer", [SPACE, CONVOLUTION])
+@pytest.mark.parametrize("step", [decode(2, 10), prefill(1, 2), prefill(2, 300)])
+def test_a_convolution_of_few_taps_is_little_work(mixer: StateSpace | ShortConvolution, step: Step) -> None:
+    model = tiny(mixer)
+    tokens = step.batch * step.tokens
+    least = tokens * products(model) + step.batch * model.head.elements
+    assert least < macs(decoder_graph(model, step)) < 2.5 * least
+
+
 # ---- size -----------------------------------------------------------------------------------------------------------
 
 
@@ -280,3 +295,22 @@ def test_the_graph_of_a_large_model_is_built_in_little_time() -> None:
     graph = decoder_graph(model, decode(1, 4096), Storage.of("mxfp6", "mxint8"))
     assert perf_counter() - start < 2
     assert len(graph.ops) > 2000
+
+
+# ---- the same decoder as a file -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("word", "step"), [("decode", decode(2, 31)), ("prefill", prefill(2, 8, 24))])
+def test_a_file_of_the_zoo_multiplies_as_much(word: str, step: Step, tmp_path: Path) -> None:
+    """But for angles, which a file computes, and logits of all tokens, which it gives out."""
+    options = {"layers": 3, "hidden": 128, "heads": HEADS, "kv_heads": KV_HEADS, "intermediate": 96, "vocabulary": 100}
+    path = tmp_path / "decoder.onnx"
+    recipe = Recipe(
+        "llm-decoder", batch=2, sequence=step.tokens, options={**options, "kv_length": step.cached, "step": word}
+    )
+    make(recipe, path)
+    layer = Layer(ATTENTION, FeedForward(96))
+    model = Architecture("same", "llama", 128, 100, (layer,) * 3, 4096)
+    angles = step.batch * step.tokens * SIZE // 2
+    logits = step.batch * (step.tokens - 1) * model.head.elements
+    assert macs(read_model(path)) == macs(decoder_graph(model, step)) + angles + logits

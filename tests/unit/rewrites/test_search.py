@@ -63,9 +63,21 @@ def test_a_pair_is_found_of_which_neither_helps_alone(prover: Prover, tmp_path: 
     judge = Counting({"ThresholdedRelu": 10})
     state, tried, _ = searched(prover, tmp_path, [entry("two-relus"), entry("relu-twice")], judge)
     assert [step.rewrite for step in state.steps] == ["relu-twice", "two-relus"]
-    assert state.steps[0].reason == "opens two-relus"
+    assert state.steps[0].reason == "gains only with two-relus"
     assert operators(state.file).count("ThresholdedRelu") == 2
     assert verdicts(tried)["relu-twice"] == "slower"
+
+
+def test_changes_that_help_only_together_are_found(prover: Prover, tmp_path: Path) -> None:
+    class Both(Counting):
+        def ask(self, model: Path, *, longest_s: float) -> Judged:
+            self.costs = {"Sigmoid": 50 if not {"Relu", "Transpose"} & set(operators(model)) else 100}
+            self.costs |= {"Transpose": 0, "Relu": 100, "ThresholdedRelu": 100}
+            return super().ask(model, longest_s=longest_s)
+
+    state, tried, _ = searched(prover, tmp_path, [entry("relu-to-limit"), MERGE], Both({}))
+    assert {step.rewrite for step in state.steps} == {"relu-to-limit", "merge-transposes"}
+    assert verdicts(tried) == {"relu-to-limit": "no gain", "merge-transposes": "no gain"}
 
 
 def test_groups_are_tried_alone_where_all_places_together_do_not_help(

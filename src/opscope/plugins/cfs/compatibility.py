@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...core.units import format_bytes
 from ...estimate.estimator import parameter_bytes
-from ...estimate.interpreters import examine
+from ...estimate.interpreters import Examined, examine
 from ...estimate.price import Machine
 from ...graph.graph import ABSENT, Graph
 from ...graph.kinds import Family
@@ -62,10 +62,11 @@ class Compatibility:
 
 def check_compatibility(graph: Graph, machine: Machine) -> Compatibility:
     """Operators, data types and memory of a graph against a target."""
+    examined = examine(graph, machine.target.runtime)
     return Compatibility(
-        operators=(*_operators(graph, machine.target), *_refused(graph, machine.target)),
+        operators=(*_operators(graph, machine.target), *_refused(examined)),
         types=_types(graph, machine.target),
-        memory=_memory(graph, machine),
+        memory=_memory(graph, machine, examined),
     )
 
 
@@ -80,9 +81,8 @@ def _operators(graph: Graph, target: Target) -> tuple[OperatorIssue, ...]:
     )
 
 
-def _refused(graph: Graph, target: Target) -> tuple[OperatorIssue, ...]:
+def _refused(examined: Examined | None) -> tuple[OperatorIssue, ...]:
     """Operators of the file that the interpreter on the target does not run, with its reasons."""
-    examined = examine(graph, target.runtime)
     layers: dict[tuple[str, str, str], list[int]] = {}
     for found in () if examined is None else examined.refusals:
         layers.setdefault((found.operator, found.reason, found.instead), []).append(found.number)
@@ -100,15 +100,23 @@ def _types(graph: Graph, target: Target) -> tuple[str, ...]:
     return tuple(sorted(used - set(known)))
 
 
-def _memory(graph: Graph, machine: Machine) -> tuple[MemoryIssue, ...]:
-    """Weights are stored in flash or, where it is too small, in RAM beside the activations."""
+def _memory(graph: Graph, machine: Machine, examined: Examined | None) -> tuple[MemoryIssue, ...]:
+    """Weights are stored in flash or, where it is too small, in RAM beside the activations.
+
+    Where an interpreter is known, the whole file is, and RAM is what it takes: arena and tail. Else as flat counting
+    has both.
+    """
     target = machine.target
     ram = target.home(Holds.ACTIVATIONS).bytes.value
     store = target.home(Holds.CONSTANTS)
     flash = 0.0 if Holds.ACTIVATIONS in store.holds else store.bytes.value
-    weights = parameter_bytes(graph)
-    peak = flat_report(graph, machine, sha256=None).memory.peak_bytes
-    shown = f"weights take {format_bytes(weights)}"
+    if examined is None:
+        weights, what = parameter_bytes(graph), "weights take"
+        peak, working = int(flat_report(graph, machine, sha256=None).memory.peak_bytes), "activations take"
+    else:
+        weights, what = examined.file_bytes, "the file takes"
+        peak, working = examined.ram_bytes, f"{examined.title} takes"
+    shown = f"{what} {format_bytes(weights)}"
     checks = (
         (
             "model_storage_memory_overflow",
@@ -122,7 +130,7 @@ def _memory(graph: Graph, machine: Machine) -> tuple[MemoryIssue, ...]:
             "ram_memory_overflow",
             "warning",
             peak > ram,
-            f"activations take {format_bytes(peak)} at the peak; RAM has {format_bytes(ram)}",
+            f"{working} {format_bytes(peak)} at the peak; RAM has {format_bytes(ram)}",
         ),
     )
     return tuple(MemoryIssue(name, text, severity) for name, severity, broken, text in checks if broken)

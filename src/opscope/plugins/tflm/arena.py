@@ -75,6 +75,7 @@ class Arena:
 
     buffers: tuple[ArenaBuffer, ...]
     steps: int
+    operators: tuple[int, ...]  # of each step, the operator of the first subgraph that runs then
 
     @property
     def bytes(self) -> int:
@@ -107,6 +108,7 @@ def plan(file: ModelFile, scratch: Scratch) -> Arena:
             for lifetime, offset in zip(planned, offsets, strict=True)
         ),
         walk.step + 1,
+        tuple(walk.operators),
     )
 
 
@@ -123,6 +125,7 @@ class _Walk:
         self.file, self.tensors, self.scratch = file, tensors, scratch
         self.requests: dict[tuple[int, int], list[_Lifetime]] = {}  # (subgraph, operator) → scratch buffers
         self.step = 0
+        self.operators = [0]  # at step 0 the inputs are set
 
     def mark(self, index: int, *, depth: int) -> None:
         """Mark the lifetimes of one call of a subgraph."""
@@ -141,6 +144,8 @@ class _Walk:
                 self.mark(called, depth=depth + 1)
             for tensor in operator.inputs + operator.outputs:
                 self._use(index, tensor)
+            if depth == 0:
+                self.operators += [number] * (self.step + 1 - len(self.operators))
             self._request(subgraph, number, start)
         for tensor in subgraph.outputs:
             self._touch(index, tensor)

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from ...core.errors import TargetError
+from ...core.errors import TargetError, printable
 from ...core.units import Bytes
 from ...estimate.interpreters import Examined, Refused
-from ...estimate.memory import Buffer
+from ...estimate.memory import ArenaBlock, BlockKind, Buffer
 from ...graph.graph import Graph
 from ...machine.target import Runtime
 from ...readers.tflite.flatbuffer import Flatbuffer
@@ -50,6 +51,8 @@ class TensorFlowLiteMicro:
             is_whole=not unknown_operators(file),
             buffers=tuple(Buffer(Bytes(buffer.size), buffer.first, buffer.last, ()) for buffer in arena.buffers),
             file_bytes=graph.file_bytes,
+            blocks=tuple(_blocks(file, arena)),
+            steps=len(file.subgraphs[0].operators),
             refusals=tuple(
                 Refused(
                     found.operator,
@@ -61,6 +64,20 @@ class TensorFlowLiteMicro:
                 for found in refusals(file, has_npu=runtime.kernels == "ethos-u")
             ),
         )
+
+
+def _blocks(file: ModelFile, arena: Arena) -> Iterator[ArenaBlock]:
+    """The buffers of a plan, by operators of the first subgraph; one that no operator touches is there at the first."""
+    for buffer in arena.buffers:
+        owner = buffer.owner
+        subgraph = file.subgraphs[owner.subgraph]
+        if owner.is_scratch:
+            operator = subgraph.operators[owner.operator]
+            kind, name = BlockKind.SCRATCH, f"scratch of {operator.code.type} {owner.operator}"
+        else:
+            kind, name = BlockKind.TENSOR, printable(subgraph.tensors[owner.tensor].name, 200)
+        first, last = (arena.operators[max(step, 0)] for step in (buffer.first, buffer.last))
+        yield ArenaBlock(name, kind, buffer.offset, buffer.size, first, last)
 
 
 def arena_bytes(graph: Graph) -> int:

@@ -182,4 +182,6 @@ ADD_N = _same(40)
 CUMSUM = _same(36)
 EMBEDDING_LOOKUP = Size(8, 16)
 LOG_SOFTMAX = Size(28, 40)
+RESOURCES = Size(12, 16)  # the list of resource variables, and each of them
+RESOURCE = Size(20, 40)
 LOOKUP_TABLE_BYTES = 513 * 2  # of softmax on 16 bits

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ...graph.graph import DType
+from ...graph.graph import ABSENT, DType
 from ...readers.tflite.details import placed_offsets
 from ...readers.tflite.model import StoredTensor
 from . import cmsis, espnn, layouts
@@ -34,6 +34,7 @@ class Part(StrEnum):
     KERNELS = "persistent buffers of kernels"
     SCRATCH_HANDLES = "scratch buffer handles"
     VARIABLES = "variable tensors"
+    RESOURCES = "resource variables"
     PORTS = "TfLiteTensor data of inputs and outputs"
     QUANTIZATION = "quantisation data of inputs and outputs"
 
@@ -94,6 +95,10 @@ def tail(file: ModelFile, arena: Arena, build: Build) -> Mapping[Part, int]:
     plain = (layouts.ARENA_ALLOCATOR, layouts.PLANNER, layouts.ALLOCATOR)
     for size in (*(recorded if build.is_package else plain), layouts.BUILTIN_ALLOCATOR):
         structure(Part.ALLOCATOR, size)
+    handles = _resources(file)
+    if handles:
+        found.take(Part.RESOURCES, layouts.RESOURCES.bytes(pointer))
+        found.take(Part.RESOURCES, layouts.RESOURCE.bytes(pointer) * len(set(handles.values())))
     record = layouts.SUBGRAPH.bytes(pointer) + layouts.COMPRESSED_TENSORS.bytes(pointer) * build.is_package
     found.take(Part.ALLOCATOR, record * len(file.subgraphs), pointer)
     for subgraph in file.subgraphs:
@@ -101,18 +106,16 @@ def tail(file: ModelFile, arena: Arena, build: Build) -> Mapping[Part, int]:
     for subgraph in file.subgraphs:
         structure(Part.NODES, layouts.NODE, len(subgraph.operators))
     nodes = [node for subgraph in file.subgraphs for node in file.nodes(subgraph)]
-    for node in nodes:
-        options = build.options(node)
-        if options is not None:
-            alignment = 1 if options.size.bytes(pointer) < INT else min(options.alignment, pointer)
-            found.take(Part.OPTIONS, options.size.bytes(pointer), alignment)
-    for node in nodes:
-        kept = build.at_init(node)
-        if kept is not None:
-            found.take(Part.KERNELS, kept.bytes(pointer))
+    for options in filter(None, map(build.options, nodes)):
+        alignment = 1 if options.size.bytes(pointer) < INT else min(options.alignment, pointer)
+        found.take(Part.OPTIONS, options.size.bytes(pointer), alignment)
+    for kept in filter(None, map(build.at_init, nodes)):
+        found.take(Part.KERNELS, kept.bytes(pointer))
     for node in nodes:
         for size_bytes in _at_prepare(node, build):
             found.take(Part.KERNELS, size_bytes)
+    for size_bytes in _assigned(nodes, handles):
+        found.take(Part.RESOURCES, size_bytes)
     requests = sum(buffer.owner.is_scratch for buffer in arena.buffers)
     if requests:
         structure(Part.SCRATCH_HANDLES, layouts.POINTER, requests)
@@ -126,6 +129,29 @@ def unknown_operators(file: ModelFile) -> frozenset[str]:
     """Custom operators whose kernels keep what nothing is known of."""
     types = {operator.code.type for subgraph in file.subgraphs for operator in subgraph.operators}
     return frozenset(kind for kind in types if kind.startswith("CUSTOM:") and kind not in layouts.AT_INIT)
+
+
+def _resources(file: ModelFile) -> Mapping[tuple[int, int], str]:
+    """(subgraph, tensor) of every handle of a resource variable → its name. The application makes room for as many."""
+    found = {}
+    for subgraph in file.subgraphs:
+        for operator in subgraph.operators:
+            if operator.code.type == "VAR_HANDLE":
+                options = operator.options
+                name = "" if options is None else f"{options.string(0)}/{options.string(1)}"
+                found.update({(subgraph.index, tensor): name for tensor in operator.outputs})
+    return found
+
+
+def _assigned(nodes: Sequence[Node], handles: Mapping[tuple[int, int], str]) -> Iterator[int]:
+    """A variable has the size of what is first assigned to it by a handle of the same subgraph."""
+    seen: set[str] = set()
+    for node in nodes:
+        handle = node.stored.inputs[0] if node.stored.inputs else ABSENT
+        name = handles.get((node.subgraph.index, handle))
+        if node.type == "ASSIGN_VARIABLE" and name is not None and name not in seen:
+            seen.add(name)
+            yield tensor_bytes(node.input(1))
 
 
 def _variables(file: ModelFile) -> Iterator[int]:

@@ -251,7 +251,9 @@ def _above(node: ir.Node) -> set[ir.Node]:
 def _is_pointwise(node: ir.Node) -> bool:
     """Whether an op is a function of single elements, with numbers that are the same for all."""
     arrays = [array_of(value) for value in node.inputs if value is not None] if is_op(node, *_OPS) else []
-    same = (a is None or (a.dtype.kind in "fi" and 0 < a.size <= MOST_NUMBERS and np.ptp(a) == 0) for a in arrays)
+    same = (
+        a is None or (a.dtype.kind in "fi" and 0 < a.size <= MOST_NUMBERS and np.all(a == a.flat[0])) for a in arrays
+    )
     return bool(arrays) and all(same)
 
 

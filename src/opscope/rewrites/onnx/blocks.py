@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .rule import Maker, Match, Shape, array_of, attribute, is_op, producer, shape_of
+from .rule import Maker, Match, Shape, array_of, attribute, is_op, shape_of
+from .windows import moved_from, on_grid_of
 
 DTYPES = {ir.DataType.FLOAT: np.float32, ir.DataType.FLOAT16: np.float16}
 MOST_REPEATS = 8  # of a pixel along an axis
@@ -24,34 +25,29 @@ REPEATING = {
 
 def reshapes_to_blocks(node: ir.Node) -> Match | None:
     """Reshape, Transpose and Reshape that move pixels → SpaceToDepth or DepthToSpace."""
-    turn = producer(node.inputs[0], "Transpose") if is_op(node, "Reshape") else None
-    apart = None if turn is None else producer(turn.inputs[0], "Reshape")
-    if turn is None or apart is None:
+    found = moved_from(node.inputs[0], ("Transpose",), ("Reshape",)) if is_op(node, "Reshape") else None
+    if found is None:
         return None
-    source, before, between, after = (
-        apart.inputs[0],
-        shape_of(apart.inputs[0]),
-        shape_of(apart.outputs[0]),
-        shape_of(node.outputs[0]),
-    )
+    source, (turn, apart), nodes = found
+    before, between, after = (shape_of(value) for value in (source, apart.outputs[0], node.outputs[0]))
     if before is None or between is None or after is None or (len(before), len(between), len(after)) != (4, 6, 4):
         return None
     form = _form(before, between, tuple(attribute(turn, "perm", ())), after)
-    if form is None or source is None:
+    if form is None:
         return None
     kind, block, attributes, is_last, order = form
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
-        value = make.op("Transpose", source, perm=[0, 3, 1, 2]) if is_last else source
+        value = on_grid_of(make, make.op("Transpose", source, perm=[0, 3, 1, 2]), source) if is_last else source
         value = make.op(kind, value, blocksize=block, **attributes)
         if is_last:
-            value = make.op("Transpose", value, perm=[0, 2, 3, 1])
+            value = make.op("Transpose", on_grid_of(make, value, source), perm=[0, 2, 3, 1])
         if order is not None:
-            value = make.op("Gather", value, make.constant(order, "order"), axis=1)
+            value = make.op("Gather", on_grid_of(make, value, source), make.constant(order, "order"), axis=1)
         value.shape = ir.Shape(after)
         return {node.outputs[0]: value}
 
-    return Match((node, turn, apart), build)
+    return Match((node, *nodes), build)
 
 
 Form = tuple[str, int, Mapping[str, Any], bool, list[int] | None]
@@ -145,12 +141,13 @@ def resize_to_expand(node: ir.Node) -> Match | None:
 
 def expand_to_resize(node: ir.Node) -> Match | None:
     """Reshape or Unsqueeze, Expand or Tile, and Reshape, which repeat pixels, → a Resize."""
-    spread = producer(node.inputs[0], "Expand", "Tile") if is_op(node, "Reshape") else None
-    apart = None if spread is None else producer(spread.inputs[0], "Reshape", "Unsqueeze")
-    if spread is None or apart is None or node.outputs[0].dtype not in DTYPES:
+    kinds = ("Expand", "Tile"), ("Reshape", "Unsqueeze")
+    found = moved_from(node.inputs[0], *kinds) if is_op(node, "Reshape") else None
+    if found is None or node.outputs[0].dtype not in DTYPES:
         return None
+    source, (spread, apart), nodes = found
     before, thin, wide, after = (
-        shape_of(value) for value in (apart.inputs[0], apart.outputs[0], spread.outputs[0], node.outputs[0])
+        shape_of(value) for value in (source, apart.outputs[0], spread.outputs[0], node.outputs[0])
     )
     if before is None or thin is None or wide is None or after is None or len(before) != 4 or len(wide) != 6:
         return None
@@ -168,9 +165,9 @@ def expand_to_resize(node: ir.Node) -> Match | None:
             "coordinate_transformation_mode": "asymmetric",
             "nearest_mode": "floor",
         }
-        return {node.outputs[0]: make.op("Resize", apart.inputs[0], None, scales, shape=after, **modes)}
+        return {node.outputs[0]: make.op("Resize", source, None, scales, shape=after, **modes)}
 
-    return Match((node, spread, apart), build)
+    return Match((node, *nodes), build)
 
 
 def _repeats(node: ir.Node) -> tuple[Shape, tuple[int, int]] | None:

@@ -9,54 +9,71 @@ import onnx_ir as ir
 
 from .convolutions import convolution_of
 from .rule import Maker, Match, array_of, attribute, is_op, numbers_of, only_reader, producer, reads_as, shape_of
-from .windows import extents_of
+from .windows import extents_of, grid_of, moved_from
 
 MOST_CHANNELS = 2048  # of a permutation that is written as a matrix
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
-TO_THE_END = 2**31 - 1
 
 
 def shuffle_to_gather(node: ir.Node) -> Match | None:
     """Channels shuffled by Reshape, Transpose and Reshape → a Gather."""
-    turn = producer(node.inputs[0], "Transpose") if is_op(node, "Reshape") else None
-    apart = None if turn is None else producer(turn.inputs[0], "Reshape")
-    if turn is None or apart is None:
+    found = _shuffle(node)
+    if found is None:
         return None
-    shape, groups = shape_of(apart.inputs[0]), shape_of(apart.outputs[0])
-    if shape is None or groups is None or shape_of(node.outputs[0]) != shape or len(groups) != len(shape) + 1:
-        return None
-    if (groups[0], *groups[3:]) != (shape[0], *shape[2:]) or list(attribute(turn, "perm", ())[:3]) != [0, 2, 1]:
-        return None
-    if list(attribute(turn, "perm"))[3:] != list(range(3, len(groups))):
-        return None
-    order = np.arange(shape[1]).reshape(groups[1:3]).T.ravel()
+    source, order, nodes = found
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
-        return {node.outputs[0]: make.op("Gather", apart.inputs[0], make.constant(order, "order"), shape=shape, axis=1)}
+        shape = shape_of(node.outputs[0])
+        return {node.outputs[0]: make.op("Gather", source, make.constant(order, "order"), shape=shape, axis=1)}
 
-    return Match((node, turn, apart), build)
+    return Match((node, *nodes), build)
+
+
+def shuffle_to_conv(node: ir.Node) -> Match | None:
+    """Channels shuffled by Reshape, Transpose and Reshape → a 1×1 convolution that picks them."""
+    found = _shuffle(node)
+    if found is None or not _is_pickable(found[0]):
+        return None
+    source, order, nodes = found
+    return Match((node, *nodes), lambda make: {node.outputs[0]: _picked(make, source, order)})
+
+
+def _shuffle(node: ir.Node) -> tuple[ir.Value, list[int], list[ir.Node]] | None:
+    """The source of shuffled channels, which of its channels each is, and the ops before the last that shuffle them."""
+    found = moved_from(node.inputs[0], ("Transpose",), ("Reshape",)) if is_op(node, "Reshape") else None
+    if found is None:
+        return None
+    source, (turn, apart), nodes = found
+    shape, groups, order = shape_of(source), shape_of(apart.outputs[0]), [*attribute(turn, "perm", ())]
+    if shape is None or groups is None or shape_of(node.outputs[0]) != shape or len(groups) != len(shape) + 1:
+        return None
+    if (groups[0], *groups[3:]) != (shape[0], *shape[2:]) or order != [0, 2, 1, *range(3, len(groups))]:
+        return None
+    return source, np.arange(shape[1]).reshape(groups[1:3]).T.ravel().tolist(), nodes
+
+
+def _is_pickable(source: ir.Value | None) -> bool:
+    """Whether channels of a value can be picked by a product with floats; quantised, it needs a grid for them."""
+    shape = shape_of(source)
+    if source is None or shape is None or len(shape) != 4 or shape[1] > MOST_CHANNELS or source.dtype not in FLOATS:
+        return False
+    return grid_of(producer(source)) is None
+
+
+def _picked(make: Maker, source: ir.Value, order: list[int]) -> ir.Value:
+    """Channels of a value, by a 1×1 convolution."""
+    batch, channels, *rest = shape_of(source) or (0, 0)
+    picked = np.zeros((len(order), channels, 1, 1), np.float32 if source.dtype == ir.DataType.FLOAT else np.float16)
+    picked[np.arange(len(order)), order] = 1
+    return make.op("Conv", source, make.constant(picked, "picked"), shape=(batch, len(order), *rest))
 
 
 def gather_to_conv(node: ir.Node) -> Match | None:
     """A Gather of channels → a 1×1 convolution that picks them."""
-    order, shape = _gathered(node), shape_of(node.inputs[0]) if is_op(node, "Gather") else None
-    dtype = node.outputs[0].dtype if order is not None else None
-    if (
-        order is None
-        or shape is None
-        or len(shape) != 4
-        or dtype not in FLOATS
-        or max(shape[1], len(order)) > MOST_CHANNELS
-    ):
+    order, source = _gathered(node), node.inputs[0] if is_op(node, "Gather") else None
+    if source is None or order is None or not _is_pickable(source) or len(order) > MOST_CHANNELS:
         return None
-
-    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
-        picked = np.zeros((len(order), shape[1], 1, 1), np.float32 if dtype == ir.DataType.FLOAT else np.float16)
-        picked[np.arange(len(order)), order] = 1
-        weights = make.constant(picked, "picked")
-        return {node.outputs[0]: make.op("Conv", node.inputs[0], weights, shape=(shape[0], len(order), *shape[2:]))}
-
-    return Match((node,), build)
+    return Match((node,), lambda make: {node.outputs[0]: _picked(make, source, order)})
 
 
 def gather_into_conv(node: ir.Node) -> Match | None:
@@ -153,7 +170,7 @@ def _piece(value: ir.Value | None, axis: int) -> tuple[ir.Value, int, int, ir.No
     if value is None or node is None or source is None or extent is None:
         return None
     if is_op(node, "Split"):
-        lengths = [extents_of(part)[axis] if extents_of(part) else None for part in node.outputs]
+        lengths = [extents_of(part)[axis] if len(extents_of(part)) > axis else None for part in node.outputs]
         if attribute(node, "axis", 0) % len(extents_of(source)) != axis or None in lengths:
             return None
         place = list(node.outputs).index(value)
@@ -188,4 +205,4 @@ def _gathered(node: ir.Node) -> list[int] | None:
 def _axis(node: ir.Node) -> int | None:
     """The axis of a Concat, counted from the first; None where the rank is not known."""
     rank, axis = len(extents_of(node.outputs[0])), attribute(node, "axis")
-    return None if axis is None else axis if axis >= 0 else axis + rank if rank else None
+    return axis % rank if axis is not None and -rank <= axis < rank else None

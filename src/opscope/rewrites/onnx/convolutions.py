@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .rule import Array, Maker, Match, array_of, attribute, is_op, numbers_of, only_reader, opset_of, producer, shape_of
-from .windows import Weights, Window, extents_of, weights_of, window_of
+from .windows import Weights, Window, extents_of, on_grid_of, weights_of, window_of
 
 LARGEST_KERNEL = 7  # taps along an axis: what kernels of vendors are made for ends here
 MOST_GROUPS = 32  # that are worth an op each
@@ -131,7 +131,7 @@ def dilation_to_blocks(node: ir.Node) -> Match | None:
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
         pictures = block * block
-        value = make.op("SpaceToDepth", conv.source, blocksize=block)
+        value = on_grid_of(make, make.op("SpaceToDepth", conv.source, blocksize=block), conv.source)
         array = np.concatenate([conv.weights.array] * pictures)
         bias = _together(make, [conv.bias] * pictures)
         value = conv.again(make, value, array, dense, group=conv.group * pictures, bias=bias)
@@ -195,6 +195,8 @@ def grouped_conv_to_convs(node: ir.Node) -> Match | None:
     """A convolution in a few groups → a convolution for each, of a part of the channels."""
     conv, shape = convolution_of(node), shape_of(node.inputs[0]) if is_op(node, "Conv") else None
     if conv is None or shape is None or not 1 < conv.group <= MOST_GROUPS or conv.weights.by_axis == 0:
+        return None
+    if len(shape) != conv.window.rank + 2:
         return None
     count, width = conv.group, shape[1] // conv.group
     if width == 1 or shape[1] % count or conv.weights.array.shape[0] % count:

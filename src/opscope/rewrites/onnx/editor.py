@@ -44,8 +44,8 @@ def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
 def _fix_shapes(model: ir.Model, shapes: Shapes) -> None:
     """Set those of inputs; what the file says of other values was for open ones, and is inferred anew."""
     for value in model.graph.inputs:
-        if value.name in shapes:
-            value.shape = ir.Shape(shapes[value.name])
+        if (value.name or "") in shapes:
+            value.shape = ir.Shape(shapes[value.name or ""])
     for node in model.graph.all_nodes():
         for value in node.outputs:
             value.shape = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from .rule import Array, Maker, Match, attribute, is_op, numbers_of, only_reader, producer, shape_of
-from .windows import Weights, Window, extents_of, weights_of, window_of
+from .windows import Weights, Window, extents_of, grid_of, on_grid_of, pair_of, weights_of, window_of
 
 TO_THE_END = 2**31 - 1  # an end that is this or more means the last element, however many there are
 FEW_CHANNELS = 8  # of a picture: more than these fill the lanes of an engine without being gathered from a block
@@ -27,6 +27,7 @@ class Blocks:
     block: int
     last: bool  # whether channels are the last axis, not the second
     order: tuple[Pixel, ...]  # which pixel of the block the first channels are from, the next, and so on
+    pair: tuple[ir.Node, ...] = ()  # ops that put the channels on a grid, before they are read
 
     @property
     def channels(self) -> int | None:
@@ -47,10 +48,10 @@ def focus_to_space_to_depth(node: ir.Node) -> Match | None:
     blocks = _slices(node)
     if blocks is None:
         return None
-    reader = None if blocks.last or blocks.is_by_rows else only_reader(node.outputs[0], "Conv")
-    weights = None if reader is None else _input_weights(reader, node.outputs[0])
+    reader, pair = (None, ()) if blocks.last or blocks.is_by_rows else _read_by(node.outputs[0])
+    weights = None if reader is None else _input_weights(reader, reader.inputs[0])
     if reader is not None and weights is not None:
-        return _with_convolution(blocks, reader, weights)
+        return _with_convolution(replace(blocks, nodes=(*pair[::-1], *blocks.nodes), pair=pair), reader, weights)
     if not blocks.is_by_rows and blocks.channels is None:
         return None
 
@@ -70,7 +71,7 @@ def focus_to_space_to_depth(node: ir.Node) -> Match | None:
 
 def _with_convolution(blocks: Blocks, reader: ir.Node, weights: Weights) -> Match:
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
-        value = make.op("SpaceToDepth", blocks.source, blocksize=blocks.block)
+        value = _on_grid(make, make.op("SpaceToDepth", blocks.source, blocksize=blocks.block), blocks)
         array = _by_rows(weights.array, blocks).reshape(weights.array.shape)
         return {reader.outputs[0]: _again(make, reader, value, weights.made(make, array), window=None)}
 
@@ -128,7 +129,8 @@ def focus_to_strided_conv(node: ir.Node) -> Match | None:
         outputs, channels, *_ = weights.array.shape
         taps = _by_rows(weights.array, blocks).reshape(outputs, size, size, channels // size**2, *window.kernel)
         array = taps.transpose(0, 3, 4, 1, 5, 2).reshape(outputs, channels // size**2, *larger.kernel)
-        return {node.outputs[0]: _again(make, node, blocks.source, weights.made(make, array), window=larger)}
+        picture = _on_grid(make, blocks.source, blocks)
+        return {node.outputs[0]: _again(make, node, picture, weights.made(make, array), window=larger)}
 
     return Match((node, *blocks.nodes), build)
 
@@ -163,7 +165,7 @@ def strided_conv_to_space_to_depth(node: ir.Node) -> Match | None:
         (down, across), (high, broad) = shifts, window.kernel
         wide[:, :, down : down + high, across : across + broad] = weights.array
         taps = wide.reshape(count, channels, kernel[0], 2, kernel[1], 2).transpose(0, 3, 5, 1, 2, 4)
-        value = make.op("SpaceToDepth", source, blocksize=2)
+        value = on_grid_of(make, make.op("SpaceToDepth", source, blocksize=2), source)
         filled = weights.made(make, taps.reshape(count, 4 * channels, *kernel))
         return {node.outputs[0]: _again(make, node, value, filled, window=smaller)}
 
@@ -201,7 +203,33 @@ def _input_weights(node: ir.Node, value: ir.Value | None) -> Weights | None:
     return None if weights is None or weights.by_axis == 1 else weights
 
 
+def _read_by(value: ir.Value) -> tuple[ir.Node | None, tuple[ir.Node, ...]]:
+    """The one convolution that reads a value, and the ops that put it on a grid before."""
+    first = only_reader(value, "QuantizeLinear")
+    second = None if first is None else only_reader(first.outputs[0], "DequantizeLinear")
+    if first is None or second is None or grid_of(first) is None or grid_of(first) != grid_of(second):
+        return only_reader(value, "Conv"), ()
+    return only_reader(second.outputs[0], "Conv"), (first, second)
+
+
+def _on_grid(make: Maker, value: ir.Value, blocks: Blocks) -> ir.Value:
+    """A value on the grid that the channels were put on; one that is on it already stays."""
+    if blocks.pair and grid_of(blocks.pair[0]) != grid_of(producer(value)):
+        for node in blocks.pair:
+            value = make.op(node.op_type, value, *node.inputs[1:], dtype=node.outputs[0].dtype)
+    return value
+
+
 def _blocks(value: ir.Value | None) -> Blocks | None:
+    """Blocks as channels, maybe put on a grid."""
+    pair = pair_of(value)
+    found = _bare_blocks(value if pair is None else pair[0].inputs[0])
+    if found is None or pair is None:
+        return found
+    return replace(found, nodes=(*pair[::-1], *found.nodes), pair=pair)
+
+
+def _bare_blocks(value: ir.Value | None) -> Blocks | None:
     node = producer(value, "Concat", "SpaceToDepth")
     if node is None or node.op_type == "Concat":
         return None if node is None else _slices(node)
@@ -232,18 +260,28 @@ def _slices(node: ir.Node) -> Blocks | None:
 
 
 def _pieces(value: ir.Value | None) -> tuple[ir.Value, int, Cut, list[ir.Node]] | None:
-    """The source of a chain of strided slices, their one step, what they keep by axis, and the slices."""
+    """The source of a chain of strided slices, their one step, what they keep by axis, and the ops of the chain.
+
+    What is cut from a value on a grid, and put on the same grid again, is as it was.
+    """
     cut: dict[int, int] = {}
-    steps, nodes = set(), []
-    while value is not None and (node := producer(value, "Slice")) is not None:
-        found = _strided(node)
-        if found is None or not cut.keys().isdisjoint(found[1]):
+    steps, grids, nodes = set(), set(), list[ir.Node]()
+    while value is not None:
+        pair = pair_of(value)
+        node = producer(value if pair is None else pair[0].inputs[0], "Slice")
+        found = None if node is None else _strided(node)
+        if node is None or found is None or not cut.keys().isdisjoint(found[1]):
             break
+        if pair is not None:
+            nodes += pair[::-1]
+            grids.add(grid_of(pair[0]))
         steps.add(found[0])
         cut.update(found[1])
         nodes.append(node)
         value = node.inputs[0]
-    return None if value is None or len(steps) != 1 else (value, steps.pop(), cut, nodes)
+    if value is None or len(steps) != 1 or (grids and grids != {grid_of(producer(value))}):
+        return None
+    return value, steps.pop(), cut, nodes
 
 
 def _strided(node: ir.Node) -> tuple[int, Cut] | None:

@@ -175,7 +175,9 @@ def _product(node: ir.Node) -> Product | None:
         bias = array_of(given)
     if weights is None or node.outputs[0].dtype not in TYPES or (given is not None and bias is None):
         return None
-    if not is_op(node, "Conv", "ConvTranspose") and (weights.ndim != 2 or len(extents_of(node.inputs[0])) < 2):
+    if weights.ndim < 2 or len(extents_of(node.inputs[0])) < 2:
+        return None
+    if not is_op(node, "Conv", "ConvTranspose") and weights.ndim != 2:
         return None
     group = attribute(node, "group", 1)
     product = Product(node, weights, bias, group)
@@ -233,6 +235,8 @@ def _normalised(node: ir.Node) -> Affine | None:
     source, parts = node.inputs[0], [array_of(value) for value in node.inputs[1:5]]
     found = [part.astype(np.float64) for part in parts if part is not None]
     if source is None or len(found) != 4 or attribute(node, "training_mode", 0) or len(node.outputs) > 1:
+        return None
+    if len({part.shape for part in found}) != 1 or found[0].ndim != 1:
         return None
     scale, shift, mean, variance = found
     factor = scale / np.sqrt(variance + attribute(node, "epsilon", 1e-5))

@@ -32,8 +32,8 @@ def fold_constants(model: ir.Model) -> ir.Model:
         optimizer.fold_constants_ir(given, output_size_limit=MOST_FOLDED)
         return common.RemoveUnusedNodesPass()(given).model
 
-    changed = _guarded(model, change)
-    return changed if changed is not model else _guarded(model, fold)
+    changed = guarded(model, change)
+    return changed if changed is not model else guarded(model, fold)
 
 
 @whole
@@ -50,7 +50,7 @@ def share_equal_ops(model: ir.Model) -> ir.Model:
             given = step(given).model
         return given
 
-    return _guarded(model, change)
+    return guarded(model, change)
 
 
 @whole
@@ -62,19 +62,19 @@ def slim(model: ir.Model) -> ir.Model:
 
         return ir.serde.deserialize_model(optimize(shape_infer(ir.to_proto(given))))
 
-    return _guarded(model, change, in_one_message=True)
+    return guarded(model, change, in_one_message=True)
 
 
 @whole
 def runtime_basic(model: ir.Model) -> ir.Model:
     """What ONNX Runtime makes of a model by rewrites of its graph that hold on every device."""
-    return _guarded(model, lambda given: _by_runtime(given, "ORT_ENABLE_BASIC"), in_one_message=True)
+    return guarded(model, lambda given: _by_runtime(given, "ORT_ENABLE_BASIC"), in_one_message=True)
 
 
 @whole
 def runtime_extended(model: ir.Model) -> ir.Model:
     """What ONNX Runtime makes of a model by fusions, where these give operators of ONNX itself."""
-    return _guarded(model, lambda given: _by_runtime(given, "ORT_ENABLE_EXTENDED"), in_one_message=True)
+    return guarded(model, lambda given: _by_runtime(given, "ORT_ENABLE_EXTENDED"), in_one_message=True)
 
 
 def _by_runtime(model: ir.Model, level: str) -> ir.Model:
@@ -91,7 +91,7 @@ def _by_runtime(model: ir.Model, level: str) -> ir.Model:
         return ir.serde.deserialize_model(onnx.load(after))
 
 
-def _guarded(model: ir.Model, change: Callable[[ir.Model], ir.Model], *, in_one_message: bool = False) -> ir.Model:
+def guarded(model: ir.Model, change: Callable[[ir.Model], ir.Model], *, in_one_message: bool = False) -> ir.Model:
     """The changed model, or the one given where a library fails, takes too much or makes what others cannot run."""
     weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
     if in_one_message and weights > LARGEST_MODEL:

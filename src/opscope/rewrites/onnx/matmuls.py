@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
-from .layouts import MOVES, follow, layout_of, make_layout, reshape
+from .layouts import MOVES, Layout, follow, layout_of, make_layout, reshape
 from .rule import Array, Maker, Match, Shape, array_of, attribute, is_op, only_reader, producer, shape_of
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
@@ -251,6 +251,46 @@ def fold_scale_ahead(node: ir.Node) -> Match | None:
     weights = (linear.weights * factor[:, None]).astype(linear.weights.dtype)
     scaled = Linear(found[0], weights, linear.bias, linear.nodes)
     return Match((*linear.nodes, maker), lambda make: {linear.result: _matmul(make, scaled.x, scaled)})
+
+
+def fold_norm(node: ir.Node) -> Match | None:
+    """BatchNormalization of the channels of a product that was moved, in its weights and bias."""
+    value = node.inputs[0] if is_op(node, "BatchNormalization") and len(node.outputs) == 1 else None
+    linear = _projection_above(value, past_moves=True)
+    arrays = [array_of(each) for each in node.inputs[1:5]] if linear is not None else []
+    if linear is None or value is None or len(arrays) < 4 or attribute(node, "training_mode", 0):
+        return None
+    scale, shift, mean, spread = arrays
+    if scale is None or shift is None or mean is None or spread is None or not _is_second(linear, value):
+        return None
+    if not np.all(spread >= 0):
+        return None
+    root = np.sqrt(spread.astype(np.float64) + attribute(node, "epsilon", 1e-5))
+    factor, before = scale / root, 0 if linear.bias is None else linear.bias
+    dtype = linear.weights.dtype
+    bias = ((before - mean) * factor + shift).astype(dtype)
+    folded = Linear(linear.x, (linear.weights * factor).astype(dtype), bias, linear.nodes)
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        made = _matmul(make, folded.x, folded)
+        return {linear.result: made, node.outputs[0]: made if value is linear.result else value}
+
+    return Match((node, *linear.nodes), build)
+
+
+def _is_second(linear: Linear, value: ir.Value) -> bool:
+    """Whether the second axis of a value that was moved from a product counts its channels."""
+    moves: list[ir.Node] = []
+    end: ir.Value | None = value
+    while end is not None and end is not linear.result and (maker := producer(end, *MOVES)) is not None:
+        moves.append(maker)
+        end = maker.inputs[0]
+    layout: Layout | None = layout_of(linear.shape)
+    for move in reversed(moves):
+        results = None if layout is None else follow(layout, move)
+        layout = None if results is None else results[0][1]
+    channels = layout_of(linear.shape).axes[-1]
+    return layout is not None and len(layout.axes) > 1 and bool(channels) and layout.axes[1] == channels
 
 
 def _factor(node: ir.Node) -> tuple[ir.Value, Array] | None:

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import onnx
+import onnx.version_converter
 import onnx_ir as ir
+from onnx_ir.passes import common
 
-from .rule import Maker, Match, array_of, attribute, is_op, numbers_of, only_reader, opset_of, producer, shape_of
+from ..catalogue import named
+from ..rewrite import everywhere
+from . import editor
+from .libraries import guarded
+from .rule import Maker, Match, array_of, attribute, is_op, numbers_of, only_reader, opset_of, producer, shape_of, whole
 
+LAYER_NORM_SINCE = 17  # version of ONNX
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 
@@ -25,7 +33,7 @@ class _Scaled:
 
 def name_layer_norm(node: ir.Node) -> Match | None:
     """A layer norm that is spelled out, as LayerNormalization; scale and shift are taken in."""
-    found = _scaled(node) if opset_of(node) >= 17 else None
+    found = _scaled(node) if opset_of(node) >= LAYER_NORM_SINCE else None
     centred = None if found is None else producer(found.value, "Sub")
     mean = None if centred is None else producer(centred.inputs[1], "ReduceMean")
     if found is None or centred is None or mean is None or mean.inputs[0] is not centred.inputs[0]:
@@ -41,6 +49,21 @@ def name_rms_norm(node: ir.Node) -> Match | None:
     """An RMS norm that is spelled out, as RMSNormalization."""
     found = _scaled(node) if opset_of(node) >= 23 else None
     return None if found is None else _named(node, "RMSNormalization", found.value, found, ())
+
+
+@whole
+def raise_for_layer_norm(model: ir.Model) -> ir.Model:
+    """A model of a version that has no LayerNormalization, in the first that has, with its layer norms named."""
+    if model.graph.opset_imports.get("", LAYER_NORM_SINCE) >= LAYER_NORM_SINCE:
+        return model
+
+    def change(given: ir.Model) -> ir.Model:
+        raised = onnx.version_converter.convert_version(ir.to_proto(given), LAYER_NORM_SINCE)
+        inferred = common.ShapeInferencePass(check_type=False, strict_mode=False)(ir.serde.deserialize_model(raised))
+        changed, sites = editor.apply(inferred.model, named("name-layer-norms", "onnx"), everywhere)
+        return changed if sites else given
+
+    return guarded(model, change, in_one_message=True)
 
 
 def _named(node: ir.Node, kind: str, x: ir.Value, found: _Scaled, more: tuple[ir.Node, ...]) -> Match | None:

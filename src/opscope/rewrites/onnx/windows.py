@@ -1,4 +1,4 @@
-"""What a convolution or a pooling op reads for one output, and the weights that it reads it with."""
+"""What a convolution or a pooling op reads for one output, the weights that it reads it with, and grids of numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .rule import Array, Maker, array_of, attribute, producer
+from .rule import Array, Maker, array_of, attribute, is_op, producer
+
+Grid = tuple[float, int, str]  # scale, zero point and type of what is quantised
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +140,60 @@ def weights_of(value: ir.Value | None) -> Weights | None:
     if node is None or stored is None or attribute(node, "block_size", 0):
         return None
     return Weights(stored, node) if all(each is None or array_of(each) is not None for each in node.inputs) else None
+
+
+def grid_of(node: ir.Node | None) -> Grid | None:
+    """The grid of a QuantizeLinear or DequantizeLinear with one scale for all; None for others."""
+    if node is None or not is_op(node, "QuantizeLinear", "DequantizeLinear"):
+        return None
+    scale, given = array_of(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+    zero = None if given is None else array_of(given)
+    if scale is None or scale.size != 1 or (given is not None and (zero is None or zero.size != 1)):
+        return None
+    if any(attribute(node, name, 0) for name in ("block_size", "output_dtype")):
+        return None
+    stored = node.inputs[0] if is_op(node, "DequantizeLinear") else node.outputs[0]
+    kind = zero.dtype.name if zero is not None else str(stored.dtype) if stored is not None else ""
+    return float(scale.ravel()[0]), 0 if zero is None else int(zero.ravel()[0]), kind
+
+
+def pair_of(value: ir.Value | None) -> tuple[ir.Node, ir.Node] | None:
+    """The QuantizeLinear and the DequantizeLinear, on one grid, that put a value on it."""
+    second = producer(value, "DequantizeLinear")
+    first = None if second is None else producer(second.inputs[0], "QuantizeLinear")
+    return (
+        None
+        if first is None or second is None or grid_of(first) is None or grid_of(first) != grid_of(second)
+        else (first, second)
+    )
+
+
+def moved_from(value: ir.Value | None, *kinds: tuple[str, ...]) -> tuple[ir.Value, list[ir.Node], list[ir.Node]] | None:
+    """What a chain of ops that only move elements, of these kinds from the last to the first, starts from.
+
+    With it, the ops of those kinds, and all that lie between. Pairs on the grid of the source change nothing.
+    """
+    moves, nodes, grids = list[ir.Node](), list[ir.Node](), set()
+    for kind in kinds:
+        pair = pair_of(value)
+        node = producer(value if pair is None else pair[0].inputs[0], *kind)
+        if node is None:
+            return None
+        if pair is not None:
+            nodes += pair[::-1]
+            grids.add(grid_of(pair[0]))
+        moves.append(node)
+        nodes.append(node)
+        value = node.inputs[0]
+    if value is None or (grids and grids != {grid_of(producer(value))}):
+        return None
+    return value, moves, nodes
+
+
+def on_grid_of(make: Maker, value: ir.Value, source: ir.Value) -> ir.Value:
+    """What was moved of a source, with a pair after it where the source is on a grid: so quantised models have it."""
+    node = producer(source, "DequantizeLinear")
+    if node is None or grid_of(node) is None or node.inputs[0] is None:
+        return value
+    stored = make.op("QuantizeLinear", value, *node.inputs[1:], dtype=node.inputs[0].dtype)
+    return make.op("DequantizeLinear", stored, *node.inputs[1:], dtype=value.dtype)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from build import Sketch, machine, memory, resnet
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
 from opscope.plugins.cfs.compatibility import check_compatibility
+from opscope.readers import graph_of
+from opscope.zoo.catalogue import Recipe, make
 
 
 def test_a_model_that_fits_has_no_issues() -> None:
@@ -64,3 +69,17 @@ def test_activations_are_checked_against_ram() -> None:
 def test_a_chip_without_flash_is_not_blamed_for_it() -> None:
     both = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS, size=1 << 20)
     assert [name for name, _ in ids(both)] == ["model_storage_memory_overflow", "model_storage_ram_overflow"]
+
+
+def test_memory_is_what_the_interpreter_takes_where_one_is_known(tmp_path: Path) -> None:
+    """22.29 KB of RAM, its tail among them; the vendor's rule has 15.62. The file is more than its weights."""
+    make(Recipe("kws-cnn", precision="int8", format="tflite"), tmp_path / "kws.tflite")
+    chip = targets.load("max32690-cm4")
+    small = replace(chip, memories=tuple(replace(m, bytes=replace(m.bytes, value=20 * 1024)) for m in chip.memories))
+    found = check_compatibility(graph_of(tmp_path / "kws.tflite"), Machine(small)).memory
+    assert {issue.id: issue.text for issue in found} == {
+        "model_storage_memory_overflow": "the file takes 42.53 KB; flash and RAM together have 40.00 KB",
+        "model_storage_flash_overflow": "the file takes 42.53 KB; flash has 20.00 KB",
+        "model_storage_ram_overflow": "the file takes 42.53 KB; RAM has 20.00 KB",
+        "ram_memory_overflow": "TensorFlow Lite Micro takes 22.29 KB at the peak; RAM has 20.00 KB",
+    }

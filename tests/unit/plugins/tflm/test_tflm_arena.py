@@ -170,3 +170,41 @@ def test_the_interpreter_says_the_same_of_networks(tmp_path: Path, network: str,
     path = tmp_path / "model.tflite"
     assert main(["zoo", network, "--precision", precision, "-o", str(path)]) == 0
     assert_the_interpreter_says_the_same(path)
+
+
+def remembering(*, names: tuple[bytes, ...]) -> ModelBuilder:
+    """Each name has 400 bytes assigned to it; the first is read by another handle."""
+    model = ModelBuilder()
+    main = model.main
+
+    def handle(shared: bytes) -> int:
+        tensor = main.tensor(f"h{len(main.tensors)}", (1,), Type.RESOURCE)
+        main.op(Operator.VAR_HANDLE, [], [tensor], options("VarHandleOptions", container=b"c", sharedName=shared))
+        return tensor
+
+    data = main.input("x", (1, 100))
+    for name in names:
+        main.op(Operator.ASSIGN_VARIABLE, [handle(name), data], [])
+    main.outputs = [main.tensor("y", (1, 100))]
+    main.op(Operator.READ_VARIABLE, [handle(names[0])], main.outputs)
+    return model
+
+
+def test_resource_variables_are_in_the_tail_once() -> None:
+    """With pointers of 4 bytes: a list of 12, records of 20 each, and the values; all to 16 bytes."""
+    sizes = []
+    for names in ((b"a",), (b"a", b"b"), (b"a", b"a")):
+        file = model_file(remembering(names=names).build())
+        sizes.append(tail(file, plan(file, reference), Build())[Part.RESOURCES])
+    assert sizes[1] - sizes[0] == pytest.approx(400 + 20, abs=16)
+    assert sizes[2] == pytest.approx(sizes[0], abs=16)
+
+
+@needs_interpreter
+def test_the_interpreter_has_resource_variables_in_its_tail_too(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(remembering(names=(b"a", b"b")).build())
+    file = model_file(path.read_bytes())
+    arena = plan(file, reference)
+    said = recorded(path)
+    assert (arena.bytes, sum(tail(file, arena, PACKAGE).values())) == (said["head"], said["tail"])

@@ -11,7 +11,7 @@ from tests.support.weighted_models import model, rewrite_to
 EXTENTS = st.tuples(*[st.integers(1, 3)] * 4)  # batch, channels, rows and columns, in blocks where there are any
 
 
-@settings(max_examples=40)
+@settings(max_examples=18)
 @given(EXTENTS, st.integers(2, 3), st.sampled_from(["dcr", "crd", "unshuffle", "blocks", "last", "back"]))
 def test_reshapes_that_move_pixels_are_one_op(shape: tuple[int, int, int, int], block: int, form: str) -> None:
     n, c, h, w = shape
@@ -47,7 +47,7 @@ def test_reshapes_that_others_read_stay() -> None:
     assert sorted(rewrite_to(made, "reshapes-to-blocks")) == ["DepthToSpace", "Reshape", "Transpose"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=14)
 @given(
     EXTENTS,
     st.tuples(st.integers(1, 4), st.integers(1, 4)),
@@ -87,7 +87,7 @@ def test_a_resize_that_repeats_pixels_has_three_other_forms(
         assert rewrite_to(made, rewrite) == (wanted if applies else ["Resize"])
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(EXTENTS, st.tuples(st.integers(1, 3), st.integers(2, 3)), st.booleans())
 def test_pixels_that_are_spread_are_a_resize(
     shape: tuple[int, int, int, int], times: tuple[int, int], tiled: bool

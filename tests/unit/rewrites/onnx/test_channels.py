@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.weighted_models import drawn, model, rewrite_to
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2))
 def test_a_shuffle_is_a_gather(groups: int, width: int, spatial: int) -> None:
     rest = [3, 2][:spatial]
@@ -22,9 +22,24 @@ def test_a_shuffle_is_a_gather(groups: int, width: int, spatial: int) -> None:
         q=[2, groups * width, *rest],
     )
     assert rewrite_to(made, "shuffle-to-gather") == ["Gather"]
+    if spatial == 2:
+        assert rewrite_to(made, "shuffle-to-conv") == ["Conv"]
 
 
-@settings(max_examples=25)
+@pytest.mark.parametrize("inner", ["s", "t"])
+def test_a_quantised_shuffle_is_found_among_its_pairs(inner: str) -> None:
+    def pair(x: str, y: str, scale: str) -> str:
+        return f"{y}_q = QuantizeLinear({x}, {scale}, z) {y} = DequantizeLinear({y}_q, {scale}, z)"
+
+    body = f"""{pair("x", "a", "s")} b = Reshape(a, p) {pair("b", "c", inner)}
+        d = Transpose <perm = [0, 2, 1, 3, 4]> (c) {pair("d", "u", "s")} y = Reshape(u, q)"""
+    scales = {"s": np.array(0.03), "t": np.array(0.02), "z": np.array(3, np.int8)}
+    made = model("T[1,6,4,4] x", "T[] y", body, p=[1, 2, 3, 4, 4], q=[1, 6, 4, 4], **scales)
+    assert (rewrite_to(made, "shuffle-to-gather", tolerance=0)[-1] == "Gather") is (inner == "s")
+    assert rewrite_to(made, "shuffle-to-conv", tolerance=0)[-1] == "Reshape"
+
+
+@settings(max_examples=12)
 @given(st.lists(st.integers(-4, 3), min_size=1, max_size=6), st.booleans(), st.sampled_from(["float", "float16"]))
 def test_a_gather_is_in_the_weights_of_its_neighbours(order: list[int], biased: bool, dtype: str) -> None:
     tolerance, bias = 1e-5 if dtype == "float" else 5e-3, ", b" if biased else ""
@@ -65,7 +80,7 @@ def test_quantised_weights_are_moved_but_never_added(order: list[int]) -> None:
     assert found == (["DequantizeLinear", "Conv"] if len(set(order)) == 4 else ["Gather", "DequantizeLinear", "Conv"])
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(-3, 2), st.integers(-3, 2), st.booleans())
 def test_concats_of_one_axis_are_one(outer: int, inner: int, read: bool) -> None:
     outputs = "T[] y, T[] a" if read else "T[] y"
@@ -77,7 +92,7 @@ def test_concats_of_one_axis_are_one(outer: int, inner: int, read: bool) -> None
     assert len(rewrite_to(nested, "flatten-concats")) == (2 if read or not same else 1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.booleans(), st.sampled_from([1, -1]), st.booleans())
 def test_parts_put_together_are_the_whole(lengths: list[int], split: bool, axis: int, swapped: bool) -> None:
     names = [f"p{number}" for number in range(len(lengths))]

@@ -12,7 +12,7 @@ FORMS = st.sampled_from([(11, "float"), (13, "float"), (17, "float16"), (21, "fl
 TOLERANCES = {"float": 1e-5, "float16": 5e-3}
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.sampled_from(["Conv", "ConvTranspose", "MaxPool", "AveragePool"]),
     st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2), st.integers(1, 2)),
@@ -49,7 +49,7 @@ def test_a_squeeze_stays_above_what_has_another_shape() -> None:
     assert rewrite_to(made, "sink-squeeze") == ["Squeeze", "Add"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.tuples(st.integers(1, 3), st.integers(1, 3)),
     st.tuples(st.integers(1, 3), st.integers(1, 3)),
@@ -77,7 +77,7 @@ def test_a_dilated_convolution_has_two_other_forms(
     assert rewrite_to(made, "dilation-to-zeros", tolerance=tolerance) == ["Conv"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.tuples(st.integers(1, 16), st.integers(8, 16)),
     st.integers(1, 2),
@@ -101,7 +101,7 @@ def test_a_large_kernel_is_a_sum(
     assert found.count("Conv") == -(-kernel[0] // 7) * -(-kernel[1] // 7)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(2, 4), st.integers(1, 3), st.integers(1, 2), st.booleans(), FORMS)
 def test_groups_apart_and_together(
     groups: int, width: int, multiplier: int, biased: bool, form: tuple[int, str]
@@ -131,7 +131,7 @@ def test_convolutions_of_the_parts_of_a_split_are_one(read: bool) -> None:
     assert found == (["Split", "Conv", "Conv", "Concat"] if read else ["Conv"])
 
 
-@settings(max_examples=30)
+@settings(max_examples=14)
 @given(
     st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4)),
     st.tuples(st.integers(1, 6), st.integers(1, 6)),

@@ -31,7 +31,7 @@ def _focus(order: list[tuple[int, int]], *, chained: bool = False, first: int = 
     return "\n".join([*lines, f"c = Concat <axis = {1 if first == 2 else -1}> ({', '.join(names)})"]), constants
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     ORDERS,
     st.booleans(),
@@ -64,7 +64,7 @@ def test_a_focus_layer_and_its_convolution_are_one_convolution(
     assert rewrite_to(made, "focus-to-space-to-depth", tolerance=tolerance) == ["SpaceToDepth", "Conv"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(ORDERS, st.booleans(), st.sampled_from([1, 2]), st.tuples(*[st.integers(1, 4)] * 4))
 def test_a_focus_layer_is_space_to_depth_in_either_layout(
     order: list[tuple[int, int]], chained: bool, first: int, shape: tuple[int, int, int, int]
@@ -80,7 +80,7 @@ def test_a_focus_layer_is_space_to_depth_in_either_layout(
     assert (found == ["Reshape", "Transpose", "Reshape", "Relu"]) is regular
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.tuples(st.integers(1, 3), st.integers(2, 6), st.integers(2, 6)),
     st.tuples(st.integers(1, 7), st.integers(1, 4)),
@@ -139,6 +139,41 @@ def test_quantised_weights_are_moved_with_their_scales() -> None:
     )
     assert rewrite_to(made, "focus-to-strided-conv") == ["DequantizeLinear", "Conv"]
     assert rewrite_to(made, "focus-to-space-to-depth") == ["SpaceToDepth", "DequantizeLinear", "Conv"]
+
+
+def _pair(x: str, y: str, scale: str = "s") -> str:
+    return f"{y}_q = QuantizeLinear({x}, {scale}, z) {y} = DequantizeLinear({y}_q, {scale}, z)"
+
+
+@pytest.mark.parametrize("outer", ["s", "t"])
+def test_a_quantised_focus_layer_is_found_among_its_pairs(outer: str) -> None:
+    """As quantisers write it: every slice on the grid of the picture, the Concat on that or another."""
+    order = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    _, constants = _focus(order, chained=True)
+    lines = [_pair("x", "p")]
+    for number, pixel in enumerate(order):
+        rows, columns = ("one" if part else "zero" for part in pixel)
+        lines.append(f"r{number} = Slice(p, {rows}, end, rows, two) {_pair(f'r{number}', f'rr{number}')}")
+        lines.append(
+            f"s{number} = Slice(rr{number}, {columns}, end, columns, two) {_pair(f's{number}', f'ss{number}')}"
+        )
+    body = f"{' '.join(lines)} c = Concat <axis = 1> (ss0, ss1, ss2, ss3) {_pair('c', 'd', outer)} y = Conv(d, w)"
+    scales = {"s": np.array(0.03), "t": np.array(0.02), "z": np.array(7, np.int8)}
+    made = model("T[1,3,8,8] x", "T[] y", body, w=drawn(2, 12, 3, 3), **scales, **constants)
+    pair = ["QuantizeLinear", "DequantizeLinear"]
+    again = pair if outer == "t" else []
+    assert rewrite_to(made, "focus-to-strided-conv") == [*pair, *again, "Conv"]
+    assert rewrite_to(made, "focus-to-space-to-depth") == [*pair, "SpaceToDepth", *pair, "Conv"]
+
+
+def test_slices_that_are_put_on_another_grid_stay() -> None:
+    slices, constants = _focus(PIXELS)
+    body = f"{slices.replace('(s0,', '(q0,').replace('c = ', _pair('s0', 'q0') + ' c = ')} y = Conv(c, w)"
+    made = model(
+        "T[1,3,8,8] x", "T[] y", body, w=drawn(2, 12, 3, 3), s=np.array(0.03), z=np.array(7, np.int8), **constants
+    )
+    for rewrite in ("focus-to-strided-conv", "focus-to-space-to-depth"):
+        assert "Concat" in rewrite_to(made, rewrite)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ STEPS = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=18)
 @given(
     STEPS,
     st.sampled_from([("Conv", 1), ("Conv", 2), ("Conv", 4), ("ConvTranspose", 1), ("ConvTranspose", 2)]),
@@ -61,7 +61,7 @@ def test_what_follows_a_convolution_is_in_its_weights(
     assert rewrite_to(made, "fold-into-previous", tolerance=TOLERANCES[dtype]) == [kind]
 
 
-@settings(max_examples=30)
+@settings(max_examples=14)
 @given(STEPS, st.sampled_from([1, 2, 4]), st.booleans(), st.booleans(), FORMS)
 def test_what_precedes_a_convolution_is_in_its_weights(
     step: str, group: int, biased: bool, padded: bool, form: tuple[int, str]
@@ -83,7 +83,7 @@ def test_what_precedes_a_convolution_is_in_its_weights(
     assert (found == ["Conv"]) is not (shifts and padded)
 
 
-@settings(max_examples=30)
+@settings(max_examples=14)
 @given(STEPS, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1.0, 0.5]))
 def test_products_of_matrices_take_scales(step: str, transposed: bool, biased: bool, after: bool, alpha: float) -> None:
     wide, narrow = (8, CHANNELS) if after else (CHANNELS, 8)

@@ -108,6 +108,29 @@ def test_keys_are_projected_as_they_are_read(tmp_path: Path) -> None:
     assert_same(before, after)
 
 
+@pytest.mark.parametrize(
+    ("moves", "result"),
+    [("r = Reshape (m, flat)", [6, N]), ("r = Transpose <perm = [0, 2, 1]> (m)", [2, N, 3])],
+    ids=["LeViT", "channels second"],
+)
+def test_a_norm_after_moves_is_taken_in(moves: str, result: list[int], tmp_path: Path) -> None:
+    body = (
+        f"flat = Constant <value_ints = [6, {N}]> () m = MatMul (x, w) {moves} y = BatchNormalization (r, f, b, f, v)"
+    )
+    spread = np.linspace(0.5, 2, N).astype(np.float32)
+    text = _text(body, [2, 3, K], result)
+    before, after, sites = rewritten(text, "fold-norm-past-moves", tmp_path, v=spread, **_weights())
+    assert len(sites) == 1
+    assert "BatchNormalization" not in operators(after)
+    assert_same(before, after)
+
+
+def test_a_norm_of_another_axis_stays(tmp_path: Path) -> None:
+    body = "m = MatMul (x, w) y = BatchNormalization (m, f, b, f, v)"
+    weights = _weights() | {"v": np.ones(N, np.float32)}
+    assert not rewritten(_text(body, [2, N, K], [2, N, N]), "fold-norm-past-moves", tmp_path, **weights)[2]
+
+
 def test_reshapes_around_a_product_go(tmp_path: Path) -> None:
     body = """a1 = Constant <value_ints = [6, 4]> () c1 = Constant <value_ints = [2, 3, 6]> () f1 = Reshape (x, a1)
         m = MatMul (f1, w) y = Reshape (m, c1)"""

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +62,24 @@ def test_layer_norm(square: str, root: str, end: str, shape: list[int], is_new: 
         assert len(sites) == 1
         assert _ops(after) == ["LayerNormalization"]
         assert_same(before, after)
+
+
+@pytest.mark.parametrize("opset", [12, 13, 16])
+def test_an_older_model_is_raised_to_have_it(opset: int, tmp_path: Path) -> None:
+    body = f"{CENTRE} {SQUARES['Pow']} v = ReduceMean <axes = [-1]> (s) e = Add (v, eps) {ROOTS['Div']} {ENDS['both']}"
+    text = _text(body, [2, 3, 4], opset)
+    before, after, sites = rewritten(text, "raise-for-layer-norms", tmp_path, **_weights([2, 3, 4]))
+    assert len(sites) == 1
+    assert _ops(after) == ["LayerNormalization"]
+    assert_same(before, after)
+
+
+def test_a_model_without_layer_norms_keeps_its_version(tmp_path: Path) -> None:
+    text = _text("y = Mul (x, g)", [2, 3, 4], 13)
+    before, after, sites = rewritten(text, "raise-for-layer-norms", tmp_path, **_weights([4]))
+    assert not sites
+    assert onnx.load(after).opset_import[0].version == 13
+    assert_same(before, after)
 
 
 @settings(max_examples=6)

@@ -16,7 +16,7 @@ KINDS = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=14)
 @given(st.sampled_from(list(KINDS)), AMOUNTS, AMOUNTS, st.sampled_from([11, 13, 18, 21]), st.booleans())
 def test_a_pad_is_padding_of_its_reader(
     kind: str, apart: tuple[int, ...], own: tuple[int, ...], opset: int, by_axes: bool
@@ -46,7 +46,7 @@ def test_a_pad_of_another_value_stays(value: float, kind: str, folds: bool) -> N
     assert (rewrite_to(model("T[1,3,8,9] x", "T[] y", body, **constants), "fold-pad") == [kind]) is folds
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.sampled_from(["Conv", "AveragePool"]), AMOUNTS, st.sampled_from([11, 17, 21]))
 def test_uneven_padding_is_an_op(kind: str, amounts: tuple[int, ...], opset: int) -> None:
     body = f"y = {KINDS[kind].format(x='x', pads=list(amounts))}"

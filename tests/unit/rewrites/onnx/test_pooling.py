@@ -13,7 +13,7 @@ OPSETS = st.sampled_from([11, 13, 17, 18, 21])
 REDUCED = {"Average": "ReduceMean", "Max": "ReduceMax"}
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(SHAPES, POOLS, OPSETS, st.sampled_from(["float", "float16"]))
 def test_pooling_all_of_a_picture_has_four_forms(shape: list[int], pool: str, opset: int, dtype: str) -> None:
     made = model(f"T{shape} x", "T[] y", f"y = Global{pool}Pool(x)", opset=opset, dtype=dtype)
@@ -28,7 +28,7 @@ def test_pooling_all_of_a_picture_has_four_forms(shape: list[int], pool: str, op
         assert found == (["ReduceMax"] * (len(shape) - 2) if len(shape) > 3 else ["GlobalMaxPool"])
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(SHAPES, POOLS, OPSETS, st.booleans(), st.booleans())
 def test_what_reduces_all_of_a_picture_is_pooling(
     shape: list[int], pool: str, opset: int, kept: bool, negative: bool
@@ -44,7 +44,7 @@ def test_what_reduces_all_of_a_picture_is_pooling(
         assert rewrite_to(made, "reduce-max-by-axis") == ["ReduceMax"] * (len(shape) - 2)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(SHAPES, POOLS, st.sampled_from([0, 1]))
 def test_a_window_as_large_as_the_picture_is_all_of_it(shape: list[int], pool: str, less: int) -> None:
     kernel = [max(1, extent - less) for extent in shape[2:]]
@@ -53,7 +53,7 @@ def test_a_window_as_large_as_the_picture_is_all_of_it(shape: list[int], pool: s
     assert found == [f"Global{pool}Pool" if kernel == shape[2:] else f"{pool}Pool"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=14)
 @given(
     st.tuples(st.integers(1, 24), st.integers(1, 24)),
     st.integers(1, 16),
@@ -81,7 +81,7 @@ def test_known_windows_are_split(size: int, stride: int, pad: int, stages: int) 
     assert rewrite_to(model("T[1,2,32,32] x", "T[] y", body), "split-large-max-pool") == ["MaxPool"] * stages
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(st.sampled_from([1, 3, 5, 7, 9, 13]), min_size=2, max_size=4, unique=True))
 def test_pools_of_one_value_are_chained(sizes: list[int]) -> None:
     names = [f"p{size}" for size in sizes]
@@ -94,7 +94,7 @@ def test_pools_of_one_value_are_chained(sizes: list[int]) -> None:
     assert found == ["MaxPool"] * len(sizes) + ["Concat"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.tuples(st.integers(1, 4), st.integers(1, 4)), st.integers(1, 3), st.integers(0, 3), st.booleans(), OPSETS)
 def test_an_average_that_counts_padding_is_a_convolution(
     kernel: tuple[int, int], stride: int, pad: int, counted: bool, opset: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .architecture import (
+from ..architecture import (
     Architecture,
     Attention,
     FeedForward,
@@ -16,8 +16,8 @@ from .architecture import (
     Mixture,
     QueryNorm,
 )
-from .config_fields import LARGEST_CONTEXT, Fields
-from .family_parts import LAYER_NORM, alike, attention, experts, gated, head_of, layer_count, model, windowed
+from .fields import LARGEST_CONTEXT, Fields
+from .parts import LAYER_NORM, alike, attention, experts, gated, head_of, layer_count, model, windowed
 
 
 def mixtral(fields: Fields) -> Architecture:
@@ -116,8 +116,9 @@ def _sparse(fields: Fields, mixers: Sequence[Mixer], part: Mixture) -> tuple[Lay
 
 
 def deepseek(fields: Fields) -> Architecture:
-    """DeepSeek V2 and V3: the first layers are dense, the others have experts and a part that every token uses."""
-    mixer = _latent(fields) if fields.flag("use_mla", default=True) else attention(fields)
+    """DeepSeek: the first layers are dense, the others have experts and a part that every token uses."""
+    latent = fields.flag("use_mla", default=fields.word("model_type") != "deepseek")
+    mixer = _latent(fields) if latent else attention(fields)
     count = layer_count(fields)
     default = 3 if fields.word("model_type") == "deepseek_v3" else 0
     dense_first = fields.count("first_k_dense_replace", default=default, least=0)

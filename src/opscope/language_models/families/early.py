@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions
-from .config_fields import LARGEST_CONTEXT, Fields
-from .family_parts import LAYER_NORM, activation, alike, attention, divides, head_of, layer_count, model
+from ..architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions
+from .fields import LARGEST_CONTEXT, Fields
+from .parts import LAYER_NORM, activation, alike, attention, divides, head_of, layer_count, model
 
 
 def _heads(fields: Fields, *names: str, hidden: str) -> tuple[int, int]:
@@ -116,7 +116,7 @@ def falcon(fields: Fields) -> Architecture:
     """Three generations: one key head and one normalisation, groups and two, or a plain decoder with ALiBi."""
     hidden = "hidden_size" if fields.has("hidden_size") else "n_embed"
     heads, size = _heads(fields, "num_attention_heads", "n_head", hidden=hidden)
-    newer = fields.flag("new_decoder_architecture")
+    newer = fields.flag("new_decoder_architecture") or fields.word("model_type") == "RefinedWeb"
     groups = fields.count("num_kv_heads", "n_head_kv", default=heads)
     shared = groups if newer else 1 if fields.flag("multi_query", default=True) else heads
     divides(fields, "num_kv_heads", shared, heads, "attention heads")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .architecture import Architecture, Attention, FeedForward, Layer, Matrix, Mixture, NormPlace, QueryNorm, SideInput
-from .config_fields import LARGEST_VOCABULARY, Fields
-from .family_parts import alike, attention, divides, experts, gated, layer_count, model, windowed
+from ..architecture import Architecture, Attention, FeedForward, Layer, Matrix, Mixture, NormPlace, QueryNorm, SideInput
+from .fields import LARGEST_VOCABULARY, Fields
+from .parts import alike, attention, divides, experts, gated, layer_count, model, windowed
 
 
 def gemma(fields: Fields) -> Architecture:

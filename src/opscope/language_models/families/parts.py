@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .architecture import Architecture, Attention, FeedForward, Layer, Mixture, Norm
-from .config_fields import LARGEST_CONTEXT, LARGEST_VOCABULARY, MOST_EXPERTS, MOST_LAYERS, Fields
+from ..architecture import Architecture, Attention, FeedForward, Layer, Mixture, Norm
+from .fields import LARGEST_CONTEXT, LARGEST_VOCABULARY, MOST_EXPERTS, MOST_LAYERS, Fields
 
 RMS = Norm(mean=False)
 LAYER_NORM = Norm(mean=True, bias=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .architecture import Architecture, FeedForward, Layer, Norm, NormPlace, QueryNorm
-from .config_fields import Fields
-from .families_early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
-from .families_gemma import gemma, gemma2, gemma3, gemma4
-from .families_mixed import (
+from ..architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
+from .early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
+from .fields import Fields
+from .gemma import gemma, gemma2, gemma3, gemma4
+from .mixed import (
     deepseek,
     glm4_moe,
     gpt_oss,
@@ -25,7 +25,7 @@ from .families_mixed import (
     qwen3_moe,
     qwen3_next,
 )
-from .family_parts import (
+from .parts import (
     LAYER_NORM,
     activation,
     alike,
@@ -36,14 +36,16 @@ from .family_parts import (
     model,
     windowed,
 )
+from .recurrent import bamba, granite_hybrid, lfm2
 
 Family = Callable[[Fields], Architecture]
+_BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has 4096
 
 
 def llama(fields: Fields) -> Architecture:
-    bias = fields.flag("attention_bias", "bias", "use_bias")
-    part = gated(fields, bias=fields.flag("mlp_bias", "use_bias"))
-    return model(fields, alike(fields, attention(fields, bias=bias, output_bias=bias), part), context=2048)
+    bias = fields.flag("attention_bias", "qkv_bias", "bias")
+    mixer = attention(fields, bias=bias, output_bias=fields.flag("attention_out_bias", "bias", default=bias))
+    return model(fields, alike(fields, mixer, gated(fields, bias=fields.flag("mlp_bias"))), context=2048)
 
 
 def tied_llama(fields: Fields) -> Architecture:
@@ -123,7 +125,7 @@ def chatglm(fields: Fields) -> Architecture:
 
 
 def telechat(fields: Fields) -> Architecture:
-    """TeleChat 2: Llama's parts under other names; the second product has a bias."""
+    """Llama's parts under other names."""
     said = {
         "num_attention_heads": fields.count("n_head", "num_attention_heads"),
         "num_hidden_layers": layer_count(fields, "n_layer", "num_hidden_layers"),
@@ -131,6 +133,21 @@ def telechat(fields: Fields) -> Architecture:
     }
     whole = replace(fields, values={**fields.values, **said})
     return model(whole, alike(whole, attention(whole), gated(whole)), context=8192)
+
+
+def baichuan(fields: Fields) -> Architecture:
+    """Llama's parts; the larger model has ALiBi in place of rotations, which its config says by its size alone."""
+    found = llama(fields)
+    if found.hidden < _BAICHUAN_ALIBI:
+        return found
+    layers = tuple(replace(layer, mixer=replace(attention(fields), rotary_size=0)) for layer in found.layers)
+    return replace(found, layers=layers, positions=Positions.ALIBI)
+
+
+def qwen(fields: Fields) -> Architecture:
+    """The first Qwen: biases of queries, keys and values; its config counts both halves of the inner features."""
+    part = FeedForward(fields.count("intermediate_size", least=2) // 2)
+    return model(fields, alike(fields, attention(fields, bias=True), part), context=8192)
 
 
 def olmo(fields: Fields) -> Architecture:
@@ -204,7 +221,12 @@ def nemotron(fields: Fields) -> Architecture:
 
 FAMILIES: Mapping[str, Family] = {
     "llama": llama,
+    "internlm": llama,
     "internlm2": llama,
+    "internlm3": llama,
+    "aquila": llama,
+    "baichuan": baichuan,
+    "qwen": qwen,
     "granite": llama,
     "seed_oss": llama,
     "smollm3": tied_llama,
@@ -225,6 +247,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma3_text": gemma3,
     "gemma4_text": gemma4,
     "phi3": phi3,
+    "phi3_v": phi3,
     "phi4_multimodal": phi3,
     "glm": glm,
     "glm4": glm4,
@@ -253,6 +276,8 @@ FAMILIES: Mapping[str, Family] = {
     "bloom": bloom,
     "mpt": mpt,
     "falcon": falcon,
+    "RefinedWeb": falcon,
+    "RefinedWebModel": falcon,
     "phi": phi,
     # mixtures of experts, latent attention, linear attention
     "mixtral": mixtral,
@@ -263,6 +288,7 @@ FAMILIES: Mapping[str, Family] = {
     "qwen3_next": qwen3_next,
     "qwen3_5_text": qwen3_5,
     "qwen3_5_moe_text": qwen3_5_moe,
+    "deepseek": deepseek,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "kimi_k2": deepseek,
@@ -273,6 +299,9 @@ FAMILIES: Mapping[str, Family] = {
     "granitemoeshared": granite_moe,
     "olmoe": olmoe,
     "llama4_text": llama4,
+    "lfm2": lfm2,
+    "granitemoehybrid": granite_hybrid,
+    "bamba": bamba,
 }
 # Families of several kinds of input whose decoder is nested in the config without a name of its own.
 NESTED: Mapping[str, str] = {
@@ -284,7 +313,9 @@ NESTED: Mapping[str, str] = {
     "qwen2_vl": "qwen2_vl_text",
     "qwen2_5_vl": "qwen2_5_vl_text",
     "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
     "llama4": "llama4_text",
     "deepseek_vl_v2": "deepseek_v2",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.errors import ModelError, printable
+from ...core.errors import ModelError, printable
 
 LARGEST = 1 << 20  # of sizes: no model has a tenth of it
 LARGEST_VOCABULARY = 1 << 24
@@ -13,6 +13,7 @@ LARGEST_CONTEXT = 1 << 27  # tokens
 MOST_LAYERS = 1000
 MOST_EXPERTS = 1 << 12
 LAYER_TYPES = ("full_attention", "sliding_attention", "chunked_attention", "linear_attention")
+_EARLIER = {"attention": "full_attention", "mamba": "linear_attention", "conv": "linear_attention"}  # words for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,19 @@ class Fields:
                 raise self.error(name, f"is {_shown(value)}; expected true or false")
         return default
 
-    def share(self, *names: str, default: float) -> float:
-        """A number above 0 and up to 1."""
+    def number(self, *names: str, default: float, most: float) -> float:
+        """A number above 0 and up to `most`."""
         for name in names:
             value = self.values.get(name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-                raise self.error(name, f"is {_shown(value)}; expected a number above 0 and up to 1")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+                raise self.error(name, f"is {_shown(value)}; expected a number above 0 and up to {most}")
             return float(value)
         return default
+
+    def share(self, *names: str, default: float) -> float:
+        return self.number(*names, default=default, most=1)
 
     def word(self, *names: str, default: str = "") -> str:
         for name in names:
@@ -95,10 +99,20 @@ class Fields:
         words = self.list("layer_types")
         if words and len(words) != count:
             raise self.error("layer_types", f"has {len(words)} words; expected {count}, one for each layer")
+        words = [_EARLIER.get(word, word) if isinstance(word, str) else word for word in words]
         for word in words:
             if word not in LAYER_TYPES:
                 raise self.error("layer_types", f"has {_shown(word)}; expected {', '.join(LAYER_TYPES)}")
         return [str(word) for word in words]
+
+    def places(self, name: str, count: int) -> Sequence[int] | None:
+        """Numbers of layers, of which there are so many; None where the field is missing or null."""
+        if not self.has(name):
+            return None
+        found = [number for number in self.list(name) if isinstance(number, int) and 0 <= number < count]
+        if len(found) != len(self.list(name)):
+            raise self.error(name, f"is {_shown(self.values[name])}; expected numbers of layers, 0 to {count - 1}")
+        return found
 
     def inner(self, name: str) -> Fields:
         """The fields of a nested object; none where it is not there."""

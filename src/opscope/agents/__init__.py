@@ -1,0 +1,1 @@
+"""Agents: the verbs as tools of the Model Context Protocol, for assistants."""

@@ -1,0 +1,196 @@
+"""Quantisation: scales worked out at run time given up, pairs of Quantize and Dequantize placed, a model quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ...core.errors import ProfilerError
+from ...options import QuantizeOptions
+from ...quantization.quantise import quantise
+from .rule import Array, Maker, Match, array_of, is_op, only_reader, producer, reads_as, whole
+from .windows import Grid, grid_of
+
+SAMPLES = 8  # random ones to calibrate with where there are no others: for questions of speed alone
+LARGEST_MODEL = 1_900_000_000  # bytes; a message ends at 2 GB
+CONTRIBUTED = "com.microsoft"  # the domain of operators that ONNX Runtime adds
+# Ops whose result has elements of their input and no others; a pair on the same grid is the same before and after.
+MOVES = (
+    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "Expand", "Tile"),
+    *("MaxPool", "Concat", "DepthToSpace", "SpaceToDepth"),
+)
+
+
+def dynamic_to_float(node: ir.Node) -> Match | None:
+    """A product in integers whose scale is worked out at run time → the product in floats."""
+    return _integer_product(node) or _fused_product(node)
+
+
+def pairs_around_moves(node: ir.Node) -> Match | None:
+    """An op that moves dequantised elements → the same with a pair after it, on the same grid."""
+    grid = _moved_grid(node)
+    if grid is None or any(is_op(reader, "QuantizeLinear") for reader in node.outputs[0].consumers()):
+        return None
+    source = producer(node.inputs[0], "DequantizeLinear")
+    if source is None or node.outputs[0].is_graph_output():
+        return None
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        return {node.outputs[0]: _pair(make, _moved(make, node, node.inputs), source)}
+
+    return Match((node,), build)
+
+
+def pairs_off_moves(node: ir.Node) -> Match | None:
+    """A pair after an op that moves dequantised elements, on the same grid, → nothing."""
+    quantize = producer(node.inputs[0], "QuantizeLinear") if is_op(node, "DequantizeLinear") else None
+    move = None if quantize is None else producer(quantize.inputs[0])
+    grid = None if move is None else _moved_grid(move)
+    if quantize is None or move is None or grid is None or not (grid == grid_of(node) == grid_of(quantize)):
+        return None
+    if not reads_as(node.outputs[0], move.outputs[0]):
+        return None
+    return Match((node, quantize), lambda _: {node.outputs[0]: move.outputs[0]})
+
+
+def pairs_before_moves(node: ir.Node) -> Match | None:
+    """Elements that are moved and then quantised → the same, quantised before they are moved as well."""
+    move = producer(node.inputs[0], *MOVES) if is_op(node, "QuantizeLinear") else None
+    grid = None if move is None else grid_of(node)
+    if move is None or grid is None or only_reader(move.outputs[0]) is not node or _moved_grid(move) is not None:
+        return None
+    if array_of(move.inputs[0]) is not None or _gives_more(move):
+        return None
+    count = len(move.inputs) if is_op(move, "Concat") else 1
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        inputs = [*(_pair(make, value, node) for value in move.inputs[:count]), *move.inputs[count:]]
+        return {node.outputs[0]: _quantized(make, _moved(make, move, inputs), node)}
+
+    return Match((node, move), build)
+
+
+@whole
+def quantize_static(model: ir.Model, data: Path | None = None) -> ir.Model:
+    """The model in 8 bits, calibrated with the data given, or with random samples, whose error means nothing."""
+    weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+    if weights > LARGEST_MODEL:
+        return model
+    with TemporaryDirectory() as folder:
+        before, after = Path(folder) / "float.onnx", Path(folder) / "quantised.onnx"
+        try:
+            onnx.save(ir.to_proto(ir.external_data.load_to_model(model.clone())), before)
+            quantise(before, after, QuantizeOptions(data=data, random=SAMPLES if data is None else None))
+        except (ProfilerError, OSError):
+            return model
+        return ir.serde.deserialize_model(onnx.load(after))
+
+
+def _integer_product(node: ir.Node) -> Match | None:
+    """Cast(MatMulInteger(x, w)) × (scale of x × scale of w), as quantisers write it."""
+    if not is_op(node, "Mul"):
+        return None
+    casts = [producer(value, "Cast") for value in node.inputs]
+    cast = next((each for each in casts if each is not None), None)
+    product = None if cast is None else producer(cast.inputs[0], "MatMulInteger", "ConvInteger")
+    other = None if cast is None else node.inputs[1 - casts.index(cast)]
+    scales = producer(other, "Mul")
+    dynamic = None if product is None else producer(product.inputs[0], "DynamicQuantizeLinear")
+    if cast is None or product is None or scales is None or dynamic is None:
+        return None
+    if dynamic.outputs[1] not in scales.inputs or _input(product, 2) is not dynamic.outputs[2]:
+        return None
+    scale = array_of(scales.inputs[1 - list(scales.inputs).index(dynamic.outputs[1])])
+    weights = _weights(_input(product, 1), scale, _input(product, 3), is_matrix=is_op(product, "MatMulInteger"))
+    if weights is None:
+        return None
+    kind = "MatMul" if is_op(product, "MatMulInteger") else "Conv"
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        kept = {name: each.value for name, each in product.attributes.items()}
+        made = make.op(kind, dynamic.inputs[0], make.constant(weights, "weights"), **kept)
+        made.shape = node.outputs[0].shape
+        return {node.outputs[0]: made}
+
+    return Match((node, cast, product, scales, dynamic), build)
+
+
+def _fused_product(node: ir.Node) -> Match | None:
+    """The same as one operator of ONNX Runtime's."""
+    if node.domain != CONTRIBUTED or node.op_type != "DynamicQuantizeMatMul":
+        return None
+    weights = _weights(_input(node, 1), array_of(_input(node, 2)), _input(node, 3), is_matrix=True)
+    if weights is None:
+        return None
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        made = make.op("MatMul", node.inputs[0], make.constant(weights, "weights"))
+        bias = _input(node, 4)
+        made = made if bias is None else make.op("Add", made, bias)
+        made.shape = node.outputs[0].shape
+        return {node.outputs[0]: made}
+
+    return Match((node,), build)
+
+
+def _input(node: ir.Node, number: int) -> ir.Value | None:
+    return node.inputs[number] if len(node.inputs) > number else None
+
+
+def _weights(value: ir.Value | None, scale: Array | None, zero: ir.Value | None, *, is_matrix: bool) -> Array | None:
+    """Weights as floats, where they, their scale and their zero point are constants."""
+    stored, point = array_of(value), array_of(zero)
+    if stored is None or scale is None or (zero is not None and point is None):
+        return None
+    point = np.zeros(1) if point is None else point
+    sizes = {1, stored.shape[-1]} if is_matrix and stored.ndim else {1}
+    if scale.size not in sizes or point.size not in sizes:
+        return None
+    floats: Array = (stored.astype(np.float64) - point.ravel().astype(np.float64)) * scale.ravel()
+    return floats.astype(scale.dtype)
+
+
+def _moved_grid(node: ir.Node) -> Grid | None:
+    """The grid of the elements that an op moves, where all of them are dequantised from the same."""
+    if not is_op(node, *MOVES) or _gives_more(node):
+        return None
+    sources = [
+        producer(value, "DequantizeLinear") for value in (node.inputs if is_op(node, "Concat") else node.inputs[:1])
+    ]
+    grids = {None if source is None else grid_of(source) for source in sources}
+    return grids.pop() if len(grids) == 1 else None
+
+
+def _gives_more(node: ir.Node) -> bool:
+    return any(output.uses() or output.is_graph_output() for output in node.outputs[1:])
+
+
+def _moved(make: Maker, node: ir.Node, inputs: Sequence[ir.Value | None]) -> ir.Value:
+    kept = {name: each.value for name, each in node.attributes.items()}
+    made = make.op(node.op_type, *inputs, **kept)
+    made.shape = node.outputs[0].shape
+    return made
+
+
+def _quantized(make: Maker, value: ir.Value | None, like: ir.Node) -> ir.Value:
+    stored = like.inputs[0] if is_op(like, "DequantizeLinear") else like.outputs[0]
+    made = make.op("QuantizeLinear", value, *like.inputs[1:], dtype=None if stored is None else stored.dtype)
+    made.shape = None if value is None else value.shape
+    return made
+
+
+def _pair(make: Maker, value: ir.Value | None, like: ir.Node) -> ir.Value:
+    """A value quantised and dequantised on the grid of an op."""
+    made = make.op("DequantizeLinear", _quantized(make, value, like), *like.inputs[1:], dtype=_float_type(like))
+    made.shape = None if value is None else value.shape
+    return made
+
+
+def _float_type(node: ir.Node) -> ir.DataType | None:
+    value = node.outputs[0] if is_op(node, "DequantizeLinear") else node.inputs[0]
+    return None if value is None else value.dtype

@@ -1,0 +1,49 @@
+"""Every exact rewrite of the catalogue, on drawn networks, one after the other in a drawn order: outputs stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support.drawn_networks import Drawing
+from tests.support.rewriting import assert_same
+
+from opscope.rewrites import catalogue
+from opscope.rewrites.onnx import editor
+from opscope.rewrites.rewrite import everywhere
+
+TOLERANCE = 1e-4  # of the largest output: many rewrites, each exact to rounding
+
+
+def _hold(seeds: range, folder: Path) -> set[str]:
+    """Apply all, twice, to the networks of some seeds, and see that outputs stay; names of those that applied."""
+    exact = [entry for entry in catalogue.known("onnx") if not entry.needs]
+    applied: set[str] = set()
+    for seed in seeds:
+        before, after = folder / "before.onnx", folder / "after.onnx"
+        steps = Drawing(seed).save(before)
+        random = np.random.default_rng(seed)
+        order = [exact[place] for _ in range(2) for place in random.permutation(len(exact))]
+        model, done = editor.open_model(before), []
+        for entry in order:
+            model, sites = editor.apply(model, entry, everywhere)
+            done += [entry.name] if sites else []
+        editor.save(model, after)
+        try:
+            assert_same(before, after, draws=1, tolerance=TOLERANCE)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: steps {steps}: rewrites {done}") from error
+        applied |= set(done)
+    return applied
+
+
+@pytest.mark.parametrize("first", range(0, 20, 5))
+def test_all_rewrites_keep_outputs(first: int, tmp_path: Path) -> None:
+    assert len(_hold(range(first, first + 5), tmp_path)) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(20, 220, 20))
+def test_all_rewrites_keep_outputs_of_many(first: int, tmp_path: Path) -> None:
+    assert len(_hold(range(first, first + 20), tmp_path)) > 20

@@ -1,0 +1,150 @@
+"""Rewrites of quantised models, on drawn shapes and grids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.rewriting import assert_same, operators, rewrite_file
+from tests.support.weighted_models import drawn, model, rewrite_to
+
+from opscope.options import QuantizeOptions
+from opscope.rewrites.onnx import editor, quantization
+
+GRIDS = st.tuples(st.sampled_from([0.02, 0.05]), st.integers(-20, 20))
+MOVES = st.sampled_from(
+    [
+        "{y} = Reshape({x}, shape)",
+        "{y} = Transpose <perm = [0, 2, 3, 1]> ({x})",
+        "{y} = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> ({x})",
+        "{y} = Concat <axis = 1> ({x}, {x})",
+        "{y} = Slice({x}, one, three, one)",
+        "{y} = SpaceToDepth <blocksize = 2> ({x})",
+    ]
+)
+PAIR = "{y}_q = QuantizeLinear({x}, {s}, {z}) {y} = DequantizeLinear({y}_q, {s}, {z})"
+
+
+def _model(grid: tuple[float, int], move: str, before: str, after: str) -> onnx.ModelProto:
+    """x, maybe on a grid, moved, maybe on a grid again."""
+    scale, zero = grid
+    pairs = {"same": PAIR.format(x="{x}", y="{y}", s="s", z="z"), "other": PAIR.format(x="{x}", y="{y}", s="t", z="z")}
+    first = pairs.get(before, "{y} = Relu({x})").format(x="x", y="a")
+    last = pairs.get(after, "{y} = Relu({x})").format(x="b", y="c")
+    body = f"{first} {move.format(x='a', y='b')} {last} y = Neg(c)"
+    constants = {"s": np.array(scale), "t": np.array(scale * 1.5), "z": np.array(zero, np.int8)}
+    return model("T[1,4,6,6] x", "T[] y", body, shape=[4, 36], one=[1], three=[3], **constants)
+
+
+@settings(max_examples=8)
+@given(GRIDS, MOVES)
+def test_a_pair_on_the_same_grid_comes_and_goes(grid: tuple[float, int], move: str) -> None:
+    kind = move.split()[2].partition("(")[0]
+    pair = ["QuantizeLinear", "DequantizeLinear"]
+    bare = [*pair, kind, "Relu", "Neg"]
+    assert rewrite_to(_model(grid, move, "same", "none"), "pairs-around-moves", tolerance=0) == [
+        *pair,
+        kind,
+        *pair,
+        "Relu",
+        "Neg",
+    ]
+    assert rewrite_to(_model(grid, move, "same", "same"), "pairs-off-moves", tolerance=0) == [*pair, kind, "Neg"]
+    for rewrite in ("pairs-off-moves", "pairs-before-moves"):
+        assert rewrite_to(_model(grid, move, "same", "none"), rewrite, tolerance=0) == bare
+
+
+@settings(max_examples=8)
+@given(GRIDS, MOVES)
+def test_what_is_quantised_after_it_is_moved_is_so_before(grid: tuple[float, int], move: str) -> None:
+    found = rewrite_to(_model(grid, move, "none", "same"), "pairs-before-moves", tolerance=0)
+    kind = move.split()[2].partition("(")[0]
+    pairs = 2 if kind == "Concat" else 1
+    assert sorted(found) == sorted(["Relu", *["QuantizeLinear", "DequantizeLinear"] * (pairs + 1), kind, "Neg"])
+
+
+def test_pairs_on_another_grid_stay() -> None:
+    made = _model((0.02, 3), "{y} = Reshape({x}, shape)", "same", "other")
+    for rewrite in ("pairs-around-moves", "pairs-off-moves", "pairs-before-moves"):
+        assert rewrite_to(made, rewrite, tolerance=0) == [
+            *["QuantizeLinear", "DequantizeLinear", "Reshape"],
+            *["QuantizeLinear", "DequantizeLinear", "Neg"],
+        ]
+
+
+@settings(max_examples=10)
+@given(st.integers(1, 4), st.booleans(), st.booleans(), st.booleans())
+def test_scales_of_the_run_are_given_up(rows: int, by_column: bool, swapped: bool, convolution: bool) -> None:
+    by_column = by_column and not convolution
+    body = """d, e, f = DynamicQuantizeLinear(x)
+        m = {} (d, w, f, z) c = Cast <to = 1> (m) s = Mul({}) y = Mul({})"""
+    kind, shape = ("ConvInteger", [1, 16, rows, 4]) if convolution else ("MatMulInteger", [rows, 16])
+    made = model(
+        f"T{shape} x",
+        "T[] y",
+        body.format(kind, "k, e" if swapped else "e, k", "s, c" if swapped else "c, s"),
+        w=np.random.default_rng(1).integers(0, 255, (6, 16, 1, 1) if convolution else (16, 6)).astype(np.uint8),
+        z=np.full(6 if by_column else (), 120, np.uint8),
+        k=np.linspace(0.01, 0.03, 6) if by_column else np.array(0.02),
+    )
+    assert rewrite_to(made, "dynamic-to-float", tolerance=0.02) == ["Conv" if convolution else "MatMul"]
+
+
+def test_a_fused_product_is_a_product_and_a_sum(tmp_path: Path) -> None:
+    node = onnx.helper.make_node(
+        "DynamicQuantizeMatMul", ["x", "w", "k", "z", "b"], ["y"], domain="com.microsoft", name="fused"
+    )
+    constants = {
+        "w": np.random.default_rng(1).integers(-63, 63, (8, 4)).astype(np.int8),
+        "k": np.array(0.02, np.float32),
+        "z": np.array(0, np.int8),
+        "b": drawn(4).astype(np.float32),
+    }
+    ports = [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", [3, 8]), ("y", [3, 4]))]
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = onnx.helper.make_graph([node], "g", ports[:1], ports[1:], held)
+    imports = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
+    before, after = tmp_path / "before.onnx", tmp_path / "after.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8), before)
+    assert rewrite_file(before, "dynamic-to-float", after)
+    assert operators(after) == ["MatMul", "Add"]
+    assert_same(before, after, tolerance=0.02)
+
+
+@pytest.mark.slow  # a process of its own calibrates
+def test_a_model_is_quantised_with_data(tmp_path: Path) -> None:
+    made = model("T[1,4,8,8] x", "T[] y", "c = Conv(x, w) y = Relu(c)", w=drawn(4, 4, 3, 3))
+    onnx.save(made, tmp_path / "float.onnx")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32))
+    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), data=tmp_path / "data.npz")
+    editor.save(found, tmp_path / "again.onnx")
+    assert "QuantizeLinear" in operators(tmp_path / "again.onnx")
+    assert_same(tmp_path / "float.onnx", tmp_path / "again.onnx", draws=1, tolerance=0.05)
+    assert quantization.quantize_static(found) is found  # quantised models stay as they are
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_model_is_calibrated_with_what_is_given(given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[QuantizeOptions] = []
+
+    def quantise(before: Path, after: Path, options: QuantizeOptions) -> None:
+        asked.append(options)
+        assert operators(before) == ["Relu"]
+        onnx.save(_model((0.02, 3), "{y} = Reshape({x}, shape)", "same", "same"), after)
+
+    monkeypatch.setattr(quantization, "quantise", quantise)
+    onnx.save(model("T[1,4,6,6] x", "T[] y", "y = Relu(x)"), tmp_path / "float.onnx")
+    data = tmp_path / "data.npz" if given else None
+    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), data=data)
+    assert [node.op_type for node in found.graph].count("QuantizeLinear") == 2
+    assert (asked[0].data, asked[0].random) == ((data, None) if given else (None, quantization.SAMPLES))
+
+
+def test_data_that_does_not_fit_leaves_the_model(tmp_path: Path) -> None:
+    onnx.save(model("T[1,4] x", "T[] y", "y = Relu(x)"), tmp_path / "float.onnx")
+    opened = editor.open_model(tmp_path / "float.onnx")
+    assert quantization.quantize_static(opened, data=tmp_path / "none.npz") is opened

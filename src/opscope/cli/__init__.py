@@ -35,7 +35,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "optimize": (".optimize", "Rewrite a model so that it is faster, judged by the compiler you name, proven the same"),
     "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
     "calibrate": (".calibrate", "Fit a target to measurements of a chip, with ranges that hold"),
-    "validate": (".validate", "How far a target's predictions lie from measurements"),
+    "validate": (".calibrate", "How far a target's predictions lie from measurements"),
     "import": (".import_", "Profile files of other tools into a run"),
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),

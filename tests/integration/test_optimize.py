@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from opscope.cli import main
 from opscope.recording.folder_reader import read_run
+from opscope.rewrites import catalogue
 from rewriting import assert_same, operators
 from searching import write_model
 
@@ -28,6 +30,15 @@ JUDGE = ("--target", "aic100-std", "--backend", "estimate")
 
 def optimize(*words: str | Path) -> int:
     return main(["optimize", *map(str, words)])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_rewrites() -> Iterator[None]:
+    """Two, so that a search takes seconds; all of them together have their own tests."""
+    few = tuple(catalogue.named(name, "onnx") for name in ("merge-transposes", "merge-reshapes"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "OWN", few)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +103,38 @@ def test_steps_are_taken_again_on_another_export(
     assert optimize(other, "--replay", steps, "-o", tmp_path / "c.onnx") == 0
     assert "fits nowhere any more" in capsys.readouterr().out
     assert (tmp_path / "c.onnx").read_bytes() == other.read_bytes()
+
+
+def test_weights_beside_a_model_too_large_for_one_file_go_with_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from opscope.rewrites.onnx import editor
+
+    monkeypatch.setattr(editor, "LARGEST_FILE", 1000)
+    text = TEXT.replace("{\n", "<float[16,16,1,1] w> {\n").replace("Sigmoid (b)", "Conv (b, w)")
+    model = onnx.parser.parse_model(text)
+    del model.graph.initializer[:]
+    weights = np.random.default_rng(0).standard_normal((16, 16, 1, 1)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "out").mkdir()
+    assert optimize(tmp_path / "m.onnx", *JUDGE, "-o", tmp_path / "out" / "b.onnx", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["steps"][0]["rewrite"] == "merge-transposes"
+    assert (tmp_path / "out" / "b.onnx.data").stat().st_size >= weights.nbytes
+    assert_same(tmp_path / "m.onnx", tmp_path / "out" / "b.onnx")
+
+
+def test_operators_that_only_some_runtimes_know_are_told(tmp_path: Path) -> None:
+    from opscope.readers import read_model
+    from opscope.rewrites.optimize import _foreign
+
+    plain = write_model(tmp_path / "m.onnx", f"{HEAD}\ng (float[2] x) => (float[2] y) {{ y = Relu (x) }}")
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2] x) => (float[2] y) { y = com.microsoft.Gelu (x) }"""
+    other = write_model(tmp_path / "b.onnx", text)
+    told = list(_foreign(read_model(plain), other, {}))
+    assert told == ["the result has operators that not every runtime knows: com.microsoft:Gelu"]
+    assert list(_foreign(read_model(other), other, {})) == []
 
 
 def test_a_model_that_nothing_helps_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,6 +107,10 @@ NUMBERS = [
     ("openvino_average.csv", "0.014"),
     ("vela_per-layer.csv", "12992"),
     ("latency.txt", "23"),
+    ("stm32_console.txt", "26011387"),
+    ("stm32_console.txt", "250.100"),
+    ("espdl_profile.txt", "1500"),
+    ("tflm_benchmark.txt", "224622"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The verbs `calibrate` and `validate`: a target fitted to measurements, and how far off one is."""
+"""The verbs `calibrate` and `validate`: a target and measurements."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ shapes (input=1x3x224x224;mask=1x128). A run that was measured counts as one row
         else:
             writer.chips(args.output)
             beside = args.output / "calibration.json"
-        write_result(writes(text), beside)
+        write_result(_writes(text), beside)
         lines = [*calibrated_text(found), "", f"written: {args.output}, {beside}"]
-        write_result(writes(text if args.json else "\n".join(lines) + "\n"), None)
+        write_result(_writes(text if args.json else "\n".join(lines) + "\n"), None)
         return 0
 
 
-def writes(text: str) -> Callable[[TextIO], None]:
+def _writes(text: str) -> Callable[[TextIO], None]:
     """What `write_result` asks for, of a text that is there."""
 
     def write(out: TextIO) -> None:
@@ -128,10 +128,10 @@ Rows of other chips (column chip) are left out where some are of the target. Exi
         ]
         if args.json:
             document = {**errors_json(args.target, rows, skipped), "failed": failed}
-            write_result(writes(json.dumps(document, indent=1) + "\n"), None)
+            write_result(_writes(json.dumps(document, indent=1) + "\n"), None)
         else:
             lines = [*errors_text(rows, skipped), *failed]
-            write_result(writes("\n".join(lines) + "\n"), None)
+            write_result(_writes("\n".join(lines) + "\n"), None)
         return 1 if failed else 0
 
 

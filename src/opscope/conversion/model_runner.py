@@ -51,11 +51,18 @@ def _tflite(model: str, names: Sequence[str], *, plain: bool) -> tuple[Ports, Ru
     # The runtime's own kernels: delegates refuse models that these run. The plain ones are written for their clarity.
     kernels = OpResolverType.BUILTIN_REF if plain else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = Interpreter(model_path=model, experimental_op_resolver_type=kernels)
-    interpreter.allocate_tensors()
     ports = {port["name"]: port for port in interpreter.get_input_details()}
     results = interpreter.get_output_details()
+    sizes: dict[str, tuple[int, ...]] = {}  # that memory is planned for: a file with open ones may not run as stored
 
     def run(arrays: Sequence[Any]) -> Sequence[Any]:
+        given = {name: tuple(array.shape) for name, array in zip(names, arrays, strict=True)}
+        if given != sizes:
+            for name, shape in given.items():
+                if shape != tuple(ports[name]["shape"]) or sizes:
+                    interpreter.resize_tensor_input(ports[name]["index"], shape)
+            interpreter.allocate_tensors()
+            sizes.update(given)
         for name, array in zip(names, arrays, strict=True):
             interpreter.set_tensor(ports[name]["index"], _stored(array, ports[name]))
         interpreter.invoke()

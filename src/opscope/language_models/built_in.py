@@ -123,9 +123,6 @@ gemma-3-12b | google/gemma-3-12b-it (decoder) | 11.766 | gemma3_text | 3840 48 1
   sliding_window=1024
 gemma-3-27b | google/gemma-3-27b-it (decoder) | 27.009 | gemma3_text | 5376 62 32 16 21504 262208 131072 |
   head_dim=128 sliding_window=1024
-gemma-4-e2b | google/gemma-4-E2B-it (decoder) | 4.65 | gemma4_text | 1536 35 8 1 6144 262144 131072 | head_dim=256
-  global_head_dim=512 sliding_window=512 sliding_window_pattern=5 hidden_size_per_layer_input=256
-  num_kv_shared_layers=20 use_double_wide_mlp=true
 gemma-4-31b | google/gemma-4-31B-it (decoder) | 30.7 | gemma4_text | 5376 60 32 16 21504 262144 262144 | head_dim=256
   global_head_dim=512 sliding_window=1024 hidden_size_per_layer_input=0 attention_k_eq_v=true
   num_global_key_value_heads=4

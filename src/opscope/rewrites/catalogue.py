@@ -402,6 +402,12 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         "channels between two Convs filled up with zeros to a multiple of 32",
         "onnx.widths:pad_channels",
     ),
+    RewriteEntry(
+        "pairs-after-bounded",
+        "a pair of QuantizeLinear and DequantizeLinear put after Sigmoid, Tanh or Softmax of what one has dequantised",
+        "onnx.quantization:pairs_after_bounded",
+        needs="quantize",
+    ),
 )
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from ..core.errors import ModelError, UsageError, did_you_mean
 from ..core.files import check_apart, sha256_of, write_bytes, write_whole
 from ..core.manifest import RewriteEntry, Value
 from ..core.provenance import Provenance
+from ..graph.graph import Graph
 from ..options import Shapes
 from ..readers import model_format, read_model, unpacked
 from ..workflows import catalogue, own_backends
@@ -110,7 +111,7 @@ def optimize(
             trials=0 if trials is None else trials.asked,
             stopped=trials is not None and trials.stopped,
             budget_minutes=budget_minutes,
-            notes=(*graph.assumptions, *prover.notes, *notes),
+            notes=(*graph.assumptions, *prover.notes, *notes, *_foreign(graph, place, fixed)),
             folder=str(folder_of(place)),
         )
         return _kept(found, judge, file, command=command, created=created, tell=tell)
@@ -127,6 +128,14 @@ def _judge(
     asked = {name: value for name, value in choice.options.items() if value is not None}
     named = str(target) if target is not None else None
     return Judge(choice.backend, named if choice.backend in own_backends.OWN else None, asked)
+
+
+def _foreign(before: Graph, result: Path, shapes: Shapes) -> Iterator[str]:
+    """Operators of other domains than the format's own that came: not every runtime knows them."""
+    known = {op.type for op in before.ops}
+    came = {op.type for op in read_model(result, shapes=shapes, folds=False).ops if ":" in op.type} - known
+    if came:
+        yield f"the result has operators that not every runtime knows: {', '.join(sorted(came))}"
 
 
 def _check_allowed(allow: Sequence[str], entries: Sequence[RewriteEntry]) -> None:

@@ -1,7 +1,7 @@
 """The search: which rewrites, at which places, make a model faster; each one judged, proven, and combined greedily.
 
 A round tries every rewrite on the model as it stands, wherever it fits, those first that touch the critical path; one
-that does not help as a whole is tried at the costliest groups of its places alone. What helps is then made, the best
+that makes it slower as a whole is tried at the costliest groups of its places alone. What helps is then made, the best
 first, each judged again on top of those before it and held against the model. Rounds go on until one finds nothing.
 
 Some rewrites gain nothing alone: where a round finds nothing, those that cost nothing either are tried all together,
@@ -10,6 +10,7 @@ and those whose change gives another rewrite a place that it did not have are tr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,8 +28,8 @@ from .rewrite import Editor, Site, Wanted, everywhere, in_groups
 from .trials import Trials
 
 MOST_ROUNDS = 8
-MOST_GROUPS = 3  # of places that look alike, tried alone
-MOST_OPENERS, MOST_OPENED = 8, 16  # rewrites that gain nothing alone, and pairs of them with another, in a round
+MOST_GROUPS = 2  # of places that look alike, tried alone
+MOST_OPENERS, MOST_OPENED = 6, 8  # rewrites that gain nothing alone, and chains of them with another, in a round
 LONGEST_CHAIN = 3  # rewrites that are needed together
 Model = TypeVar("Model")
 Places = frozenset[tuple[str, ...]]
@@ -112,8 +113,8 @@ class Search(Generic[Model]):
         """What one look at everything makes of a state; None: nothing helps."""
         changes = [change for change in self._changes(state) if self._is_open(change, state)]
         ended = self._judged(state, [(change,) for change in changes], f"round {number}")
-        failing = [each.changes[0] for each in ended if not helps(state.judged, each.judged)]
-        groups = [change for whole in failing for change in _groups(whole, state.judged)]
+        slower = [each.changes[0] for each in ended if is_slower(state.judged, each.judged)]
+        groups = [change for whole in slower for change in _groups(whole, state.judged)]
         ended += self._judged(state, [(change,) for change in groups], f"round {number}, places alone")
         found = state
         for each in _best_first(ended, state.judged):
@@ -265,7 +266,7 @@ class Search(Generic[Model]):
     def _opened(self, state: State[Model], ended: Sequence[_Ended], where: str) -> State[Model]:
         """Changes that gain nothing alone, with those that they open; state itself: none helps."""
         frontier = sorted(ended, key=lambda each: (each.judged.unknown_ops, each.judged.time_ns))[:MOST_OPENERS]
-        known = {entry.name: places_of(self._sites(state.model, entry)) for entry in self.entries} if frontier else {}
+        known = {entry.name: self._sites(state.model, entry) for entry in self.entries} if frontier else {}
         for _ in range(LONGEST_CHAIN - 1):
             chains = [chain for each in frontier for chain in self._chains(state, each.changes, known)][:MOST_OPENED]
             judged = self._judged(state, chains, where)
@@ -279,9 +280,9 @@ class Search(Generic[Model]):
         return state
 
     def _chains(
-        self, state: State[Model], chain: tuple[Change, ...], known: dict[str, Places]
+        self, state: State[Model], chain: tuple[Change, ...], known: dict[str, tuple[Site, ...]]
     ) -> Iterator[tuple[Change, ...]]:
-        """A change, and another that fits where it did not before."""
+        """A change, and another that fits in more places for it, or in places of another kind."""
         made = self._made(state, chain)
         if made is None:
             return
@@ -289,9 +290,10 @@ class Search(Generic[Model]):
         for entry in self.entries:
             if entry.name not in taken:
                 sites = self._sites(made[0], entry)
-                new = tuple(site for site in sites if site.removed not in known[entry.name])
-                if new:
-                    yield (*chain, Change(entry, new, tuple(dict.fromkeys(site.group for site in new))))
+                before = Counter(site.group for site in known[entry.name])
+                new = Counter(site.group for site in sites) - before
+                if new and len(sites) > len(known[entry.name]):
+                    yield (*chain, Change(entry, tuple(site for site in sites if site.group in new), tuple(new)))
 
     def _tell(self, row: Tried) -> None:
         """Keep what became of a change; the same once."""

@@ -10,7 +10,7 @@ from ..core.json_files import PRODUCER, json_bytes
 from ..core.units import UNKNOWN, format_latency, format_seconds
 from ..views.text.columns import columns, pairs
 from .judge import Judged
-from .outcome import Optimized, Tried
+from .outcome import Optimized, Tried, Verdict
 from .rewrite import Site
 
 SCHEMA = "opscope.optimize/1"
@@ -68,16 +68,21 @@ def _step_row(step: Tried, first: Judged | None) -> tuple[str, ...]:
 
 
 def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
+    """The first time that each rewrite was tried; later ones, and with others, are in the JSON."""
+    first: dict[str, Tried] = {}
+    for each in found.tried:
+        if not each.with_ or each.verdict is Verdict.WRONG:
+            first.setdefault(each.rewrite, each)
     return [
         (
-            " with ".join((each.rewrite, *reversed(each.with_))),
-            f"{len(each.sites)}{'' if each.groups is None else ' alone'}",
+            each.rewrite,
+            str(len(each.sites)),
             each.verdict,
             _short(each.before),
             _short(each.after),
             each.reason,
         )
-        for each in found.tried
+        for each in first.values()
     ]
 
 
@@ -96,6 +101,9 @@ def _times(one: Judged | None, other: Judged | None) -> str:
 
 def words_below(found: Optimized) -> Iterator[str]:
     """What to know of the table, line by line."""
+    more = len(found.tried) - len(tried_rows(found))
+    if more:
+        yield f"{more} further trials, later, at fewer places or of several rewrites together, are in optimize.json"
     if found.stopped:
         yield (
             f"stopped at --budget-minutes {found.budget_minutes:g}, with rewrites left to try; "

@@ -88,6 +88,7 @@ def test_a_prediction_beside_a_measurement_says_which_types_it_is_wrong_about() 
     found = side_by_side(runs, by="op", label=None)
     assert [row.values for row in found.rows] == [(100, 90), (100, 90), (50, 100), (10, 10)]
     assert found.notes[-1] == (
-        "measured over calibrated, by type, farthest off first: Dw ×2.00 (34% of the time), Conv ×0.90 (62% of the time)"
+        "measured over calibrated, by type, farthest off first: "
+        "Dw ×2.00 (34% of the time), Conv ×0.90 (62% of the time)"
     )
     assert not any("by type" in note for note in side_by_side(runs[::-1], by="op", label=None).notes)

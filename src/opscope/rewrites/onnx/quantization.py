@@ -25,6 +25,8 @@ MOVES = (
     *("MaxPool", "Concat", "DepthToSpace", "SpaceToDepth"),
 )
 
+BOUNDS = {"Sigmoid": (0, 1), "HardSigmoid": (0, 1), "Softmax": (0, 1), "Tanh": (-1, 1)}  # of what an op gives
+
 
 def dynamic_to_float(node: ir.Node) -> Match | None:
     """A product in integers whose scale is worked out at run time → the product in floats."""
@@ -73,6 +75,32 @@ def pairs_before_moves(node: ir.Node) -> Match | None:
         return {node.outputs[0]: _quantized(make, _moved(make, move, inputs), node)}
 
     return Match((node, move), build)
+
+
+def pairs_after_bounded(node: ir.Node) -> Match | None:
+    """A bounded function of what is dequantised → the same with a pair after it, on a grid that its bounds give."""
+    source = producer(node.inputs[0], "DequantizeLinear") if is_op(node, *BOUNDS) else None
+    grid, readers = grid_of(source), node.outputs[0].consumers() if source is not None else ()
+    if source is None or grid is None or node.outputs[0].is_graph_output():
+        return None
+    stored, scale = array_of(_input(source, 2)), array_of(source.inputs[1])
+    if stored is None or scale is None or stored.dtype.kind not in "iu" or not readers:
+        return None
+    if any(is_op(reader, "QuantizeLinear") for reader in readers):
+        return None
+    (low, high), whole_numbers = BOUNDS[node.op_type], np.iinfo(stored.dtype)
+    step = (high - low) / (whole_numbers.max - whole_numbers.min + 1)
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        sized = make.constant(np.asarray(step, scale.dtype), "scale")
+        zero = make.constant(np.asarray(whole_numbers.min - low / step, stored.dtype), "zero")
+        moved = _moved(make, node, node.inputs)
+        quantized = make.op("QuantizeLinear", moved, sized, zero, dtype=ir.DataType.from_numpy(stored.dtype))
+        made = make.op("DequantizeLinear", quantized, sized, zero, dtype=moved.dtype)
+        made.shape = node.outputs[0].shape
+        return {node.outputs[0]: made}
+
+    return Match((node,), build)
 
 
 @whole

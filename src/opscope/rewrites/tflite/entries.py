@@ -90,6 +90,7 @@ FLATBUFFERS = tuple(
             "a transpose of more than four axes as one of fewer, where axes stay beside each other",
             "layout:narrow_transpose",
         ),
+        ("flatten-mean", "a mean over the last of many axes as one over the last of two", "layout:flatten_mean"),
         ("unit-stride", "the stride of a window that fits once as 1", "windows:unit_stride"),
         (
             "grouped-conv-to-convs",

@@ -122,6 +122,25 @@ def narrow_transpose(op: Op, graph: Graph) -> Match | None:
     return Match((op,), build)
 
 
+def flatten_mean(op: Op, graph: Graph) -> Match | None:
+    """A mean over the last of many axes is one over the last of two."""
+    source = op.inputs[0] if op.kind == "MEAN" else None
+    shape, axes, target = shape_of(source), numbers_of(op.inputs[1]) if source else None, _target(op)
+    if source is None or shape is None or axes is None or target is None or 0 in shape:
+        return None
+    if [axis % len(shape) for axis in axes] != [len(shape) - 1] or sum(extent > 1 for extent in shape[:-1]) < 2:
+        return None
+    rows = prod(shape[:-1])
+
+    def build(make: Maker) -> Mapping[Tensor, Tensor]:
+        flat, axis = reshape(make, source, (rows, shape[-1]), source), make.constant([1], name="axis")
+        keep = options("ReducerOptions", keepDims=True)
+        means = make.op("MEAN", flat, axis, like=op.outputs[0], shape=(rows, 1), options=keep)
+        return {op.outputs[0]: reshape(make, means, target, op.outputs[0])}
+
+    return Match((op,), build)
+
+
 def gather_to_slice(op: Op, graph: Graph) -> Match | None:
     """GATHER of one index, or of neighbours in their order, is a SLICE, and a RESHAPE where the axis goes."""
     source = op.inputs[0] if op.kind == "GATHER" else None

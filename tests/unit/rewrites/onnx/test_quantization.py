@@ -94,6 +94,20 @@ def test_scales_of_the_run_are_given_up(rows: int, by_column: bool, swapped: boo
     assert rewrite_to(made, "dynamic-to-float", tolerance=0.02) == ["Conv" if convolution else "MatMul"]
 
 
+@settings(max_examples=8)
+@given(
+    st.sampled_from(["Sigmoid", "HardSigmoid", "Tanh", "Softmax"]),
+    st.sampled_from([np.int8, np.uint8, np.int16]),
+)
+def test_a_bounded_function_has_a_grid_without_calibration(kind: str, dtype: type[np.integer]) -> None:
+    opset = 21 if dtype is np.int16 else 17
+    body = f"{PAIR.format(x='x', y='a', s='s', z='z')} b = {kind}(a) y = Neg(b)"
+    made = model("T[2,6] x", "T[] y", body, opset=opset, s=np.array(0.02), z=np.array(7, dtype))
+    pair = ["QuantizeLinear", "DequantizeLinear"]
+    found = rewrite_to(made, "pairs-after-bounded", tolerance=1 / 64)
+    assert found == [*pair, kind, *pair, "Neg"]
+
+
 def test_a_fused_product_is_a_product_and_a_sum(tmp_path: Path) -> None:
     node = onnx.helper.make_node(
         "DynamicQuantizeMatMul", ["x", "w", "k", "z", "b"], ["y"], domain="com.microsoft", name="fused"

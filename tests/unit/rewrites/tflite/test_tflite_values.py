@@ -229,6 +229,23 @@ def test_a_transpose_of_many_axes_is_one_of_few(order: tuple[int, ...], goes: bo
     assert_same(before, after)
 
 
+@pytest.mark.parametrize("dtype", [FLOAT, INT8])
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "goes"), [((2, 5, 8), True), ((2, 3, 4, 9), True), ((1, 5, 8), False), ((7, 8), False)]
+)
+def test_a_mean_over_the_last_axis_is_one_of_rows(
+    dtype: int, keep: bool, shape: tuple[int, ...], goes: bool, tmp_path: Path
+) -> None:
+    model, main, x = start(shape, dtype)
+    y = value(main, (*shape[:-1], 1) if keep else shape[:-1], dtype, scale=0.03, zero=-7)
+    main.op(Operator.MEAN, [x, main.constant("axis", (-1,))], [y], options("ReducerOptions", keepDims=keep))
+    main.outputs = [y]
+    before, after, sites = rewritten(model, "flatten-mean", tmp_path)
+    assert bool(sites) is goes
+    assert_same(before, after)
+
+
 @pytest.mark.parametrize("kind", ["GATHER", "STRIDED_SLICE", "UNPACK"])
 def test_parts_of_a_packed_projection_are_taken_in_any_way(kind: str, tmp_path: Path) -> None:
     model, main, x = start((2, 5, 6))

@@ -273,17 +273,9 @@ def calibrate(
     """Fit the figures of a target that have a range to measured latencies: CSV files (columns model, latency_ms, …) and
     measured runs. With `by_chip`, rows of several chips (column chip) are fitted together, each chip on its own target
     where the catalogue has one of its name."""
-    from .calibration.calibrate import calibrate as fitted
-    from .language_models.calibrated import measured
-    from .machine import catalogue as files
+    from .language_models import calibrated
 
-    rows = measured([Path(each) for each in measurements], models=None if models is None else Path(models))
-    base = rows.target(files.load(str(target)) if isinstance(target, (str, Path)) else target)
-    known = files.catalogue() if by_chip else {}
-    chips = {row.chip for row in rows.rows}
-    variants = {chip: rows.target(files.load(chip)) for chip in chips if chip in known} if by_chip else None
-    tell = progress or (lambda _: None)
-    return fitted(base, rows.rows, variants=variants, fitted=rows.fitted(base), progress=tell)
+    return calibrated.calibrate(target, measurements, models=_path(models), by_chip=by_chip, progress=progress)
 
 
 def validate(
@@ -294,13 +286,9 @@ def validate(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
     """Predict what was measured; returns the predictions, and why others could not be made."""
-    from .calibration.validate import validate as predicted
-    from .language_models.calibrated import measured
-    from .machine import catalogue as files
+    from .language_models import calibrated
 
-    rows = measured([Path(each) for each in measurements], models=None if models is None else Path(models))
-    base = rows.target(files.load(str(target)) if isinstance(target, (str, Path)) else target)
-    return predicted(base, rows.rows, progress=progress or (lambda _: None))
+    return calibrated.validate(target, measurements, models=_path(models), progress=progress)
 
 
 def quantize(

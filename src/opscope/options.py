@@ -318,6 +318,13 @@ class LlmOptions:
     )
     batch: tuple[int, ...] = field(default=(1,), metadata=_shown("users at once (default 1)", "N,N,…"))
     parallel: str = field(default="auto", metadata=_PARALLEL)
+    chunk: int | None = field(
+        default=None,
+        metadata=_shown("tokens of a prompt read at once (default: as the target's runtime)", "N", least=1),
+    )
+    simulate: bool = field(
+        default=False, metadata=_shown("run the steps on the simulated device, where the target has one (slower)")
+    )
 
     def __post_init__(self) -> None:
         for name in ("prompt", "context", "batch"):

@@ -60,9 +60,9 @@ class Writer:
             found.base,
             name=name,
             title=title,
-            extends=extends_of(self.extends, path.parent),
+            extends=self._extends(path.parent, machine),
             figures={} if found.of_language_models else {**own, **table},
-            sources={**sources, source: self.told(machine)},
+            sources={**({} if found.of_language_models else sources), source: self.told(machine)},
         )
         if found.of_language_models:
             return "\n".join([head, self.language_models(machine)])
@@ -70,6 +70,13 @@ class Writer:
         if self._judges:
             tables.append(table_text("validation", found.validation(machine)))
         return "\n".join([head, *tables])
+
+    def _extends(self, folder: Path, machine: int | None) -> str:
+        """What a file extends: for language models the target of the chip itself, which says all else of it."""
+        chip = None if machine is None else self.found.machines[machine]
+        if self.found.of_language_models and machine is not None and self.found.targets[machine].name == chip:
+            return chip
+        return extends_of(self.extends, folder)
 
     @property
     def _judges(self) -> bool:

@@ -45,7 +45,7 @@ def llm(
     choice = chosen(LlmOptions, options, named)
     machine = target if isinstance(target, Target) else targets.load(str(target))
     model, storage = load(config), Storage.of(choice.weights, choice.kv)
-    serving = Serving(storage, choice.devices, choice.parallel)
+    serving = Serving(storage, choice.devices, choice.parallel, choice.chunk, choice.simulate)
     points = find_points(model, machine, serving, choice.points, progress=progress or (lambda done, of: None))
     steps = Estimator(model, machine, serving)
     found = LanguageModel(
@@ -99,8 +99,10 @@ def _file_of(config: str | Path) -> Path | None:
 
 
 def _options(choice: LlmOptions) -> Mapping[str, Value]:
-    parallel = {"parallel": choice.parallel} if choice.devices > 1 else {}
-    return {"weights": choice.weights, "kv": choice.kv, "devices": choice.devices, **parallel}
+    more: dict[str, Value] = {"parallel": choice.parallel} if choice.devices > 1 else {}
+    more |= {} if choice.chunk is None else {"chunk": choice.chunk}
+    more |= {"simulate": True} if choice.simulate else {}
+    return {"weights": choice.weights, "kv": choice.kv, "devices": choice.devices, **more}
 
 
 def _largest(steps: Estimator, choice: LlmOptions) -> Iterator[LargestFit]:
@@ -125,6 +127,8 @@ def _holds(other: LargestFit, one: LargestFit) -> bool:
 def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> Iterator[str]:
     """What was taken for granted."""
     yield "the host, its queue and the network are not in these times"
+    if steps.serving.simulate:
+        yield "blocks have simulated times; within a block, ops share its time as formulas have it"
     if steps.chunk is not None:
         yield f"a prompt is read in chunks of {steps.chunk:,} tokens"
     mixtures = [layer.feed_forward for layer in model.layers if isinstance(layer.feed_forward, Mixture)]

@@ -72,20 +72,29 @@ def _has_tokens(source: Path) -> bool:
 
 
 def _read(source: Path, models: Path) -> list[Measurement]:
-    readers: list[_Row] = []
+    rows = _rows(source)
     known: dict[str, Architecture | UsageError] = {}
-    with source.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
-        for number, cells in enumerate(rows):
-            if number >= MOST_ROWS:
-                raise ImportFileError(str(source), f"line {rows.line_num}", f"more than {MOST_ROWS} rows")
-            readers.append(_Row(cells, source, rows.line_num))
     contexts: dict[tuple[str, str], set[int]] = {}
-    for row in readers:
+    for row in rows:
         if row.name not in known:
             known[row.name] = row.architecture(models)
         contexts.setdefault((row.name, row.precision), set()).update(filter(None, [row.tokens("context")]))
-    return [each for row in readers for each in row.measurements(known[row.name], contexts[row.name, row.precision])]
+    return [each for row in rows for each in row.measurements(known[row.name], contexts[row.name, row.precision])]
+
+
+def _rows(source: Path) -> list[_Row]:
+    found: list[_Row] = []
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.DictReader(file)
+            for cells in rows:
+                if len(found) >= MOST_ROWS:
+                    raise ImportFileError(str(source), f"line {rows.line_num}", f"more than {MOST_ROWS} rows")
+                found.append(_Row(cells, source, rows.line_num))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        problem = printable(str(error))
+        raise ImportFileError(str(source), "", f"not CSV text ({problem}); expected a CSV file") from error
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +142,19 @@ class _Row:
     def architecture(self, models: Path) -> Architecture | UsageError:
         """A config in the folder of models, or the built-in model of that name, however it is written; or why not."""
         name = self.name
-        for path in (models / f"{name}.json", models / name / FILE, models / name):
-            if name and path.is_file():
-                return load(path)
+        try:
+            places = (models / f"{name}.json", models / name / FILE, models / name)
+            found = next((path for path in places if name and path.is_file()), None)
+        except OSError:  # a name that no file can have
+            found = None
+        if found is not None:
+            return load(found)
         key = _LEFT_OUT.sub("", name.lower())
-        found = next((each for each in BUILT_IN if _LEFT_OUT.sub("", each) == key), None)
-        if found is None:
+        called = next((each for each in BUILT_IN if _LEFT_OUT.sub("", each) == key), None)
+        if called is None:
             problem = f"model {printable(repr(name))} is neither built in nor in {printable(str(models))}"
             return UsageError(f"{problem}; expected a name of `opscope llm --list`, or NAME.json there")
-        return load(found)
+        return load(called)
 
     @property
     def prompt(self) -> int | None:

@@ -10,12 +10,13 @@ from math import ceil
 from ..core.errors import UsageError
 from ..core.meaning import Carries
 from ..core.provenance import Provenance
+from ..core.units import format_bytes
 from ..estimate.machines import use_machine
 from ..estimate.work import DEQUANTIZE
 from ..graph.graph import DType
 from ..machine.catalogue import for_language_models
 from ..machine.language_models import LanguageModels
-from ..machine.target import ANY, Target
+from ..machine.target import ANY, Holds, Target
 from .architecture import Architecture
 from .decoder import Step, decode, prefill
 from .decoder_graph import Storage
@@ -41,6 +42,7 @@ class Serving:
     devices: int = 1
     parallel: str = AUTO  # tensor: devices share every product; pipeline: each has some of the layers
     chunk: int | None = None
+    simulate: bool = False  # steps run on the simulated device, where a target can be compiled for; else by formulas
 
 
 class Estimator:
@@ -53,6 +55,10 @@ class Estimator:
         self.machine = use_machine(self.target, devices=serving.devices)
         self.held = as_held(serving.storage, target)
         self.storage = as_run(self.held, self.target)
+        if serving.simulate and not self.target.is_compilable:
+            raise UsageError(
+                f"{target.name}: cannot be compiled for; expected a target that is simulated, or an estimate"
+            )
         self.steps: dict[tuple[Step, int], StepCost] = {}
         runtime = target.language_models or LanguageModels()
         told = None if runtime.chunk_tokens is None else round(runtime.chunk_tokens.value)
@@ -60,16 +66,37 @@ class Estimator:
         self.chunk = None if chunk is None else min(chunk, model.longest_context)
         self.fixed = runtime.fixed_context
         self.watts = runtime.device_watts
+        self.unheld = self._why_unheld()
+
+    def _why_unheld(self) -> str:
+        """Why a step has no time: a chip whose own memory is all there is for weights, and has no room for them."""
+        memory, size = self.target.home(Holds.CONSTANTS), weight_bytes(self.model, self.held)
+        room = memory.bytes.value * self.target.instances(
+            memory, devices=self.machine.devices, cores=self.machine.cores
+        )
+        if memory.is_outer or size <= room:
+            return ""
+        has, takes = format_bytes(round(room)), format_bytes(size)
+        return f"{self.target.name} has {has} for weights, and no memory beside; they take {takes}"
 
     @property
     def provenance(self) -> Provenance:
+        if self.serving.simulate:
+            return Provenance.SIMULATED
         return Provenance.ESTIMATED if self.target.calibration is None else Provenance.CALIBRATED
 
     def step(self, step: Step, devices: int) -> StepCost:
         """The cost of one step on devices that share every product."""
+        if self.unheld:
+            return StepCost(None, withheld=self.unheld)
         if (step, devices) not in self.steps:
             machine = replace(self.machine, devices=devices, shares_products=True)
-            self.steps[step, devices] = estimated_step(self.model, step, self.storage, machine)
+            cost = estimated_step(self.model, step, self.storage, machine)
+            if self.serving.simulate:
+                from .simulated_step import simulated_step
+
+                cost = simulated_step(self.model, step, self.storage, machine, cost)
+            self.steps[step, devices] = cost
         return self.steps[step, devices]
 
     def prefill(self, batch: int, prompt: int, context: int) -> StepCost:

@@ -93,6 +93,22 @@ def test_a_row_with_a_mistake_is_refused_with_its_line(tmp_path: Path, row: str,
         read_rows([write(tmp_path, HEADER, row)])
 
 
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b'"' + b"x" * 200_000])
+def test_text_that_is_no_csv_is_refused(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(HEADER.encode() + b"\n" + damage + b",w4a16,x,64,50\n")
+    with pytest.raises(ImportFileError, match=r"rows\.csv: "):
+        read_rows([path])
+
+
+def test_a_name_that_no_file_can_have_is_a_model_that_is_not_known(tmp_path: Path) -> None:
+    path = write(tmp_path, HEADER, "x" * 5000 + ",w4a16,x,64,50")
+    row = read_rows([path])[0]
+    assert isinstance(row.model, Steps)
+    with pytest.raises(UsageError, match="neither built in nor in"):
+        row.model.graphs(catalogue.load("rk3588"))
+
+
 def test_kinds_of_rows_are_not_mixed(tmp_path: Path) -> None:
     other = tmp_path / "networks.csv"
     other.write_text("model,latency_ms\nnet,1\n", encoding="utf-8")

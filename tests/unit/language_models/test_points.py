@@ -189,6 +189,14 @@ def test_a_context_beyond_the_model_is_refused() -> None:
         point("rk3588", model=replace(small(), longest_context=512), context=1024)
 
 
+def test_weights_that_a_chip_has_no_memory_for_have_no_time() -> None:
+    found = point("hailo-10h", model=load("qwen2-1.5b"), storage=Storage.of("w4a8", "i8"))
+    assert found.tpot_ms is None
+    assert found.fits is False
+    steps = Estimator(load("qwen2-1.5b"), catalogue.load("hailo-10h"), Serving(Storage.of("w4a8", "i8")))
+    assert "no memory beside; they take" in steps.decode(1, 128).withheld
+
+
 def test_a_time_that_is_not_known_is_none() -> None:
     found = point("ethos-u85-1024", storage=Storage.of("w8a8", "i8"))
     assert found.tpot_ms is None

@@ -1,7 +1,9 @@
-"""Models by name: the fields of their public configs that a description needs.
+"""Models by name: the fields of their configs that a description needs.
 
-A row is `name | repository at Hugging Face | parameters in billions, as published | family | sizes | other fields`; a
-line that begins with spaces goes on with the row before. Of a model with several kinds of input it is the decoder.
+A row is `name | repository at Hugging Face | parameters in billions | family | sizes | other fields`; a line that
+begins with spaces goes on with the row before. Of a model with several kinds of input it is the decoder, whose number
+of parameters is that of the whole less its encoders. Files of Falcon hold the tied head a second time, and its number
+counts it. Fields and numbers were typed in, not read from the repositories: a config.json is the better source.
 """
 
 from __future__ import annotations
@@ -152,7 +154,7 @@ deepseek-v2 | deepseek-ai/DeepSeek-V2 | 235.74 | deepseek_v2 | 5120 60 128 128 1
 deepseek-v3 | deepseek-ai/DeepSeek-V3 | 671.03 | deepseek_v3 | 7168 61 128 128 18432 129280 163840 | q_lora_rank=1536
   kv_lora_rank=512 qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128 n_shared_experts=1 first_k_dense_replace=3
   n_routed_experts=256 num_experts_per_tok=8 moe_intermediate_size=2048
-deepseek-ocr | deepseek-ai/DeepSeek-OCR (decoder) | 2.934 | deepseek_v2 | 1280 12 10 10 6848 129280 8192 |
+deepseek-ocr | deepseek-ai/DeepSeek-OCR (decoder) | 2.92 | deepseek_v2 | 1280 12 10 10 6848 129280 8192 |
   use_mla=false n_shared_experts=2 first_k_dense_replace=1 n_routed_experts=64 num_experts_per_tok=6
   moe_intermediate_size=896
 minicpm3-4b | openbmb/MiniCPM3-4B | 4.074 | minicpm3 | 2560 62 40 40 6400 73448 32768 | q_lora_rank=768
@@ -224,9 +226,9 @@ opt-66b | facebook/opt-66b | 65.718 | opt | 9216 64 72 36864 50272 2048 9216
 bloom-560m | bigscience/bloom-560m | 0.559 | bloom | | hidden_size=1024 n_layer=24 n_head=16 vocab_size=250880
 bloom-7b1 | bigscience/bloom-7b1 | 7.069 | bloom | | hidden_size=4096 n_layer=30 n_head=32 vocab_size=250880
 mpt-7b | mosaicml/mpt-7b | 6.649 | mpt | | d_model=4096 n_layers=32 n_heads=32 vocab_size=50432 max_seq_len=2048
-falcon-7b | tiiuae/falcon-7b | 6.922 | falcon | | hidden_size=4544 num_hidden_layers=32 num_attention_heads=71
+falcon-7b | tiiuae/falcon-7b | 7.217 | falcon | | hidden_size=4544 num_hidden_layers=32 num_attention_heads=71
   vocab_size=65024
-falcon-40b | tiiuae/falcon-40b | 41.303 | falcon | | hidden_size=8192 num_hidden_layers=60 num_attention_heads=128
+falcon-40b | tiiuae/falcon-40b | 41.84 | falcon | | hidden_size=8192 num_hidden_layers=60 num_attention_heads=128
   num_kv_heads=8 vocab_size=65024 new_decoder_architecture=true
 """
 
@@ -237,7 +239,7 @@ class BuiltIn:
 
     name: str
     source: str  # where its config is published
-    parameters: float  # as published, in billions
+    parameters: float  # as stated for it, in billions
     config: Mapping[str, object]
 
 

@@ -205,6 +205,17 @@ def test_a_nested_decoder_is_read() -> None:
         describe(outer, source="config.json")
 
 
+def test_a_decoder_without_a_name_of_its_own_has_that_of_its_family() -> None:
+    """As DeepSeek-OCR has it: sizes of latent attention are 0 or null, since there is none."""
+    none = {"kv_lora_rank": None, "q_lora_rank": None, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}
+    experts = {"n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 2}
+    inner = {**LLAMA, **none, **experts, "use_mla": False, "first_k_dense_replace": 1}
+    del inner["model_type"]
+    model = describe({"model_type": "deepseek_vl_v2", "language_config": inner}, source="config.json")
+    assert attention(model).kv_heads == 2
+    assert model.layers[1].feed_forward == Mixture(8, 2, 32, shared=64)
+
+
 def test_qwen_3_5_has_a_cache_in_every_fourth_layer() -> None:
     kinds = [type(layer.mixer) for layer in load("qwen3.5-0.8b").layers]
     assert kinds[:4] == [LinearAttention] * 3 + [Attention]

@@ -182,6 +182,8 @@ def hunyuan(fields: Fields) -> Architecture:
 
 def stablelm(fields: Fields) -> Architecture:
     mixer = attention(fields, bias=fields.flag("use_qkv_bias"), rotated=0.25)
+    if fields.flag("qk_layernorm"):  # each head has gains of its own
+        mixer = replace(mixer, query_norm=QueryNorm.WHOLE)
     parallel = fields.flag("use_parallel_residual")
     found = model(fields, alike(fields, mixer, gated(fields)), context=4096)
     return replace(found, norm=LAYER_NORM, parallel=parallel, shared_norm=parallel)

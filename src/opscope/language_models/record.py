@@ -47,13 +47,18 @@ def token_point(point: Point) -> TokenPoint:
         bound_decode=point.decode.bound,
         energy_per_token_mj=scaled(_ranged(point.decode.energy_mj), 1 / point.batch),
         provenance=point.provenance,
-        shares_prefill=dict(point.prefill.shares),
-        shares_decode=dict(point.decode.shares),
+        shares_prefill=_shares(point.prefill),
+        shares_decode=_shares(point.decode),
     )
 
 
+def _shares(phase: Phase) -> dict[str, float]:
+    """Numbers of the simulated device are numpy's, which no file takes."""
+    return {block: float(share) for block, share in phase.shares.items()}
+
+
 def _ranged(found: Spread | None) -> Ranged | None:
-    return None if found is None else Ranged(found.value, found.low, found.high)
+    return None if found is None else Ranged(float(found.value), float(found.low), float(found.high))
 
 
 def step_recording(
@@ -195,7 +200,7 @@ def _times_ns(found: Spread | None) -> tuple[int | None, int | None, int | None]
 def _joules(found: Spread | None, provenance: Provenance) -> Energy | None:
     if found is None:
         return None
-    return Energy(found.value / 1e3, found.low / 1e3, found.high / 1e3, provenance)
+    return Energy(float(found.value) / 1e3, float(found.low) / 1e3, float(found.high) / 1e3, provenance)
 
 
 def _memory(point: Point, target: Target, phases: Sequence[Phase]) -> MemoryTotal:

@@ -204,7 +204,7 @@ export function curveChart(
   limit: Limit,
   title: string,
 ): HTMLElement {
-  const box = el("div", { class: "chart curves", role: "img", "aria-label": title });
+  const box = el("div", { class: "chart curves", role: "group", "aria-label": title });
   const xs = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort((a, b) => a - b);
   const at = curves.map((curve) => new Map(curve.points.map((point) => [point.x, point])));
   const text = (number: number, place: number | null): string => {

@@ -19,6 +19,7 @@ OPTIONS = tuple(
         name,
         option.help,
         choices=option.choices,
+        is_flag=name == "simulate",
         is_number=name in _LISTS or option.least is not None,
         metavar="N" if name in _LISTS else option.metavar or "V",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core.meaning import Carries, Does, LaneRole
 from ..core.provenance import Provenance
@@ -46,13 +47,18 @@ def token_point(point: Point) -> TokenPoint:
         bound_decode=point.decode.bound,
         energy_per_token_mj=scaled(_ranged(point.decode.energy_mj), 1 / point.batch),
         provenance=point.provenance,
-        shares_prefill=dict(point.prefill.shares),
-        shares_decode=dict(point.decode.shares),
+        shares_prefill=_shares(point.prefill),
+        shares_decode=_shares(point.decode),
     )
 
 
+def _shares(phase: Phase) -> dict[str, float]:
+    """Numbers of the simulated device are numpy's, which no file takes."""
+    return {block: float(share) for block, share in phase.shares.items()}
+
+
 def _ranged(found: Spread | None) -> Ranged | None:
-    return None if found is None else Ranged(found.value, found.low, found.high)
+    return None if found is None else Ranged(float(found.value), float(found.low), float(found.high))
 
 
 def step_recording(
@@ -133,7 +139,7 @@ def _record(op: StepOp, times_ns: Sequence[int]) -> OpRecord:
 
 def _trace(ops: Sequence[StepOp], runs: Sequence[_Run], provenance: Provenance) -> Trace:
     names = dict.fromkeys(ops[number].engine or _OTHER_LANE for number, _, _ in runs)
-    lanes = tuple(Lane(0, 0, name, role=LaneRole.ENGINE) for name in names)
+    lanes = (*(Lane(0, 0, name, role=LaneRole.ENGINE) for name in names), Lane(0, NONE, "phases", role=LaneRole.MARKER))
     places = {name: number for number, name in enumerate(names)}
     spans = blank_spans(len(runs))
     spans["kind"] = SpanKind.OP
@@ -144,9 +150,22 @@ def _trace(ops: Sequence[StepOp], runs: Sequence[_Run], provenance: Provenance) 
     spans["lane"] = [places[ops[number].engine or _OTHER_LANE] for number, _, _ in runs]
     spans["does"] = [_does(ops[number]) for number, _, _ in runs]
     spans["route"] = [0 if ops[number].block == LINK else NONE for number, _, _ in runs]
+    words = (*(op.full_name for op in ops), PREFILL, DECODE)
+    marks = _marks(ops, runs, lane=len(lanes) - 1, name=len(ops))
     edges = np.zeros(max(len(runs) - 1, 0), EDGE)
     edges["source"], edges["target"], edges["data"] = np.arange(len(edges)), np.arange(len(edges)) + 1, True
-    return Trace(lanes, tuple(op.full_name for op in ops), spans, edges, (), np.zeros(0, COUNTER), provenance)
+    return Trace(lanes, words, np.concatenate((spans, marks)), edges, (), np.zeros(0, COUNTER), provenance)
+
+
+def _marks(ops: Sequence[StepOp], runs: Sequence[_Run], *, lane: int, name: int) -> npt.NDArray[np.void]:
+    """From where to where each phase goes."""
+    marks = blank_spans(2)
+    for number, phase in enumerate((PREFILL, DECODE)):
+        own = [(start, end) for op, start, end in runs if ops[op].phase == phase]
+        if own:
+            marks[number]["start_ns"], marks[number]["end_ns"] = own[0][0], own[-1][1]
+    marks["lane"], marks["kind"], marks["name"] = lane, SpanKind.PHASE, (name, name + 1)
+    return marks[marks["end_ns"] > marks["start_ns"]]
 
 
 def _commands(ops: Sequence[StepOp], runs: Sequence[_Run]) -> CommandTable:
@@ -181,7 +200,7 @@ def _times_ns(found: Spread | None) -> tuple[int | None, int | None, int | None]
 def _joules(found: Spread | None, provenance: Provenance) -> Energy | None:
     if found is None:
         return None
-    return Energy(found.value / 1e3, found.low / 1e3, found.high / 1e3, provenance)
+    return Energy(float(found.value) / 1e3, float(found.low) / 1e3, float(found.high) / 1e3, provenance)
 
 
 def _memory(point: Point, target: Target, phases: Sequence[Phase]) -> MemoryTotal:

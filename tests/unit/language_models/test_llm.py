@@ -139,3 +139,8 @@ def test_wrong_usage_is_one_line(
 def test_built_in_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["llm", "--list"]) == 0
     assert "llama-3.1-8b" in capsys.readouterr().out
+
+
+def test_simulated_steps_make_a_run_too(config: Path, tmp_path: Path) -> None:
+    llm(config, TARGET, prompt=(64,), simulate=True, run=tmp_path / "s.run", created="")
+    assert read_run(tmp_path / "s.run").info.provenance == "simulated"

@@ -25,6 +25,7 @@ g (float[1,16,32,32] x) => (float[1,16,32,32] y) {{
     [back] b = Transpose <perm = [0,3,1,2]> (a)
     [one] y = Sigmoid (b)
 }}"""
+ALL = catalogue.OWN
 JUDGE = ("--target", "aic100-std", "--backend", "estimate")
 
 
@@ -200,3 +201,28 @@ def test_measured_times_are_confirmed(better: Path, tmp_path: Path, capsys: pyte
     told = json.loads(capsys.readouterr().out)
     assert told["before"]["provenance"] == "measured"
     assert all(step["speedup"] > 1 for step in told["steps"])
+
+
+@pytest.mark.slow
+def test_a_vendor_s_own_compiler_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime_qnn")
+    text = f"{HEAD}\ng (float[1,64,64,64] x) => (float[1,64,1,1] y) {{ y = GlobalMaxPool (x) }}"
+    model = write_model(tmp_path / "m.onnx", text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "OWN", ALL)
+        words = ("--backend", "htp", "--soc", "SA8255", "-o", tmp_path / "b.onnx", "--json")
+        assert optimize(model, *words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["before"]["provenance"] == "vendor-model"
+    assert told["speedup"] > 2
+    assert_same(model, tmp_path / "b.onnx")
+
+
+def test_tensorflow_lite_models_are_judged_and_proven_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo", "kws-cnn", "--format", "tflite", "-o", str(tmp_path / "kws.tflite")]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "OWN", tuple(each for each in ALL if each.name == "average-pool-to-mean"))
+        assert optimize(tmp_path / "kws.tflite", *JUDGE, "-o", tmp_path / "b.tflite", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(step["rewrite"], step["is_exact"]) for step in told["steps"]] == [("average-pool-to-mean", True)]
+    assert told["speedup"] > 1

@@ -223,7 +223,10 @@ def test_qwen_3_5_has_a_cache_in_every_fourth_layer() -> None:
 
 
 def test_gemma_4_shares_caches_between_its_last_layers() -> None:
-    model = load("gemma-4-e2b")
+    sizes = {"hidden_size": 1536, "num_hidden_layers": 35, "num_attention_heads": 8, "num_key_value_heads": 1}
+    sizes |= {"intermediate_size": 6144, "head_dim": 256, "global_head_dim": 512, "sliding_window": 512}
+    sizes |= {"sliding_window_pattern": 5, "num_kv_shared_layers": 20}
+    model = made(model_type="gemma4_text", use_double_wide_mlp=True, **sizes)
     mixers = [attention(model, number) for number in range(35)]
     assert [mixer.reuses for mixer in mixers] == [False] * 15 + [True] * 20
     assert [mixer.head_size for mixer in mixers[:6]] == [256] * 4 + [512, 256]

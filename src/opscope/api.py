@@ -188,7 +188,11 @@ def profile(
     from .changes.profile_model import profile_by
 
     file = _given(model)
-    names_rewrites = advise and isinstance(file, Path) and _can_name_rewrites(file)
+    names_rewrites = False
+    if advise and isinstance(file, Path):
+        from .rewrites.advice import can_advise
+
+        names_rewrites = can_advise(file)
     if named:
         options = (
             chosen(ProfileOptions, options, named)
@@ -215,12 +219,6 @@ def profile(
     from .rewrites.advice import with_rewrites_named
 
     return with_rewrites_named(file, recorded, shapes)
-
-
-def _can_name_rewrites(model: Path) -> bool:
-    from .rewrites.advice import can_advise
-
-    return can_advise(model)
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:

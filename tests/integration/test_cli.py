@@ -323,12 +323,15 @@ class TestWrongUse:
         [
             (["--output-chrome-trace", "t.json"], "ort, vela, litert, htp, sophgo, torq"),
             (["--qhas", "json"], "ort, vela, litert, htp, sophgo, torq"),
-            (["--advise"], "htp"),
         ],
     )
     def test_of_what_our_own_backends_do_not_do_is_not_passed_over(self, run, keywords, words, able) -> None:
         found = run("profile", keywords, "--target", "aic100-std", *words)
         assert f"{words[0]}: not an option of backend sim; expected a runtime such as {able};" in found.one_line()
+
+    def test_none_of_advice_where_no_choices_can_be_tried_but_rewrites_fit(self, run, keywords, tmp_path) -> None:
+        found = run("profile", keywords, "--target", "aic100-std", "--advise", "-o", tmp_path / "x.run")
+        assert found.code == 0
 
     def test_of_outputs_without_execution_is_not_passed_over(self, run, keywords) -> None:
         found = run("profile", keywords, "--target", "aic100-std", "--outputs", "x.npz")

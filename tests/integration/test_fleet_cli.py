@@ -41,7 +41,7 @@ def test_from_a_sweep_to_tables_and_back(folder: Path, capsys: pytest.CaptureFix
     out, _ = run(capsys, *SWEEP, "1,2", "-o", "s", "--json")
     assert json.loads(out)["run"] == 0
     out, _ = run(capsys, "store", "ls", "--store", "s")
-    assert "version 2" in out
+    assert "version 3" in out
     assert json.loads(run(capsys, "store", "ls", "--store", "s", "--json")[0])["groups"][0]["ok"] == 2
     question = "SELECT target, count(*) AS n FROM latest GROUP BY ALL ORDER BY ALL"
     out, _ = run(capsys, "store", "query", question, "--store", "s", "--json")

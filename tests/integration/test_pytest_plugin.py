@@ -24,7 +24,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess("-p", "opscope.pytest_plugin", "-p", "no:xdist", *arguments)
+    return pytester.runpytest_inprocess("-p", "no:xdist", *arguments)
 
 
 def test_limits_hold_and_break(pytester: pytest.Pytester, model: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.meaning import Does
 from ..program.program import NO_OP, NO_ROUTE
 from ..recording.run import Run
 from ..recording.trace import NONE
@@ -31,14 +32,20 @@ class RepeatedWork:
 
 
 def repeated_work(run: Run) -> tuple[RepeatedWork, ...]:
-    """Per tensor that was written more than once; none where commands do not name tensors."""
+    """Per tensor that was written more than once; none where commands do not name tensors.
+
+    Partial sums are as large as the result too. Commands without products add them up, and tell them apart.
+    """
     rows = run.commands.rows
     products = np.array([*(op.kind in ONE_RESULT for op in run.ops), False])  # the last is where NO_OP points
-    chosen = np.flatnonzero((rows["route"] == NO_ROUTE) & (rows["macs"] > 0) & (rows["op"] >= NO_OP))
-    chosen = chosen[products[rows["op"][chosen]]]
+    at_work = np.flatnonzero((rows["route"] == NO_ROUTE) & (rows["op"] >= NO_OP))
+    at_work = at_work[products[rows["op"][at_work]]]
     named, tensors = named_tensors(run)
-    tensor = named[rows["detail"][chosen]]
-    chosen, tensor = chosen[tensor != NONE], tensor[tensor != NONE]
+    tensor = named[rows["detail"][at_work]]
+    multiplies, is_named = rows["macs"][at_work] > 0, tensor != NONE
+    sums = tensor[~multiplies & (rows["does"][at_work] == Does.COMPUTE) & is_named]
+    kept = multiplies & is_named & ~np.isin(tensor, sums)
+    chosen, tensor = at_work[kept], tensor[kept]
     written = np.bincount(tensor, rows["out_bytes"][chosen], minlength=len(tensors))
     found = []
     for number in np.flatnonzero(written).tolist():

@@ -186,13 +186,10 @@ def profile(
     that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
     """
     from .changes.profile_model import profile_by
+    from .rewrites.advice import can_advise, with_rewrites_named
 
     file = _given(model)
-    names_rewrites = False
-    if advise and isinstance(file, Path):
-        from .rewrites.advice import can_advise
-
-        names_rewrites = can_advise(file)
+    names_rewrites = advise and isinstance(file, Path) and can_advise(file)
     if named:
         options = (
             chosen(ProfileOptions, options, named)
@@ -214,11 +211,7 @@ def profile(
         step=step,
         progress=progress,
     )
-    if not names_rewrites or not isinstance(file, Path):
-        return recorded
-    from .rewrites.advice import with_rewrites_named
-
-    return with_rewrites_named(file, recorded, shapes)
+    return with_rewrites_named(file, recorded, shapes) if names_rewrites and isinstance(file, Path) else recorded
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:

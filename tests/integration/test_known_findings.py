@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from opscope import api
+from opscope.core import keys
 from opscope.core.errors import ProfilerError, UsageError
-from opscope.recording import findings_file, keys
+from opscope.recording import findings_file
 from opscope.recording.finding import Findings
 from opscope.recording.findings_file import FindingsJson, decode_findings, key_of
 from opscope.workflows import analysing, viewing

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.drawn_networks import Drawing
-from tests.support.rewriting import assert_same
 
+from drawn_networks import Drawing
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx import editor
 from opscope.rewrites.rewrite import everywhere
+from rewriting import assert_same
 
 TOLERANCE = 1e-4  # of the largest output: many rewrites, each exact to rounding
 

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
-from tests.support.rewriting import assert_same, operators, rewrite_file
+
+from rewriting import assert_same, operators, rewrite_file
 
 TYPES = {"float": np.float32, "float16": np.float16}
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.token_points import CONFIG
 
 from opscope.analysis.laws import check_laws
 from opscope.cli import main
@@ -18,6 +17,7 @@ from opscope.language_models.cell import profile_point
 from opscope.language_models.llm import language_model_of, llm
 from opscope.options import LlmOptions
 from opscope.recording.folder_reader import read_run
+from token_points import CONFIG
 
 TARGET = "aic100-std"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.support.token_points import MODEL, POINT
 
 from opscope.recording.language_model import Ranged, inverse, scaled
+from token_points import MODEL, POINT
 
 
 def test_the_slow_end_of_a_time_is_the_low_end_of_its_rate() -> None:

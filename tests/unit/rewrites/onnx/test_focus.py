@@ -7,7 +7,8 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.weighted_models import drawn, model, rewrite_to
+
+from weighted_models import drawn, model, rewrite_to
 
 END = 2**63 - 1
 PIXELS = [(0, 0), (0, 1), (1, 0), (1, 1)]

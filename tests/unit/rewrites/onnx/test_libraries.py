@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnxscript import optimizer
-from tests.support.rewriting import assert_same, operators, rewrite_file
-from tests.support.weighted_models import drawn, model
 
 from opscope.rewrites.onnx import libraries
+from rewriting import assert_same, operators, rewrite_file
+from weighted_models import drawn, model
 
 REWRITES = ["fold-constants", "share-equal-ops", "onnxslim", "onnxruntime-basic", "onnxruntime-extended"]
 BODY = """

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewritten
+
+from rewriting import assert_same, operators, rewritten
 
 K, N = 4, 6
 TOLERANCE = {"float": 1e-5, "float16": 1e-2}

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewritten
+
+from rewriting import assert_same, operators, rewritten
 
 SHAPE = (2, 3, 4)
 

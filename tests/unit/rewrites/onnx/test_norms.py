@@ -10,7 +10,8 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewritten
+
+from rewriting import assert_same, operators, rewritten
 
 CENTRE = "m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) "
 SQUARES = {"Pow": "s = Pow (d, two)", "Mul": "s = Mul (d, d)", "twice": "d2 = Sub (x, m) s = Pow (d2, two)"}

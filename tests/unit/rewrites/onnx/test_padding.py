@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.weighted_models import drawn, model, rewrite_to
+
+from weighted_models import drawn, model, rewrite_to
 
 AMOUNTS = st.tuples(*[st.integers(0, 2)] * 4)
 KINDS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.weighted_models import model, rewrite_to
+
+from weighted_models import model, rewrite_to
 
 SHAPES = st.lists(st.integers(1, 6), min_size=3, max_size=5)
 POOLS = st.sampled_from(["Average", "Max"])

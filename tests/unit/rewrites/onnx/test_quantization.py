@@ -9,11 +9,11 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewrite_file
-from tests.support.weighted_models import drawn, model, rewrite_to
 
 from opscope.options import QuantizeOptions
 from opscope.rewrites.onnx import editor, quantization
+from rewriting import assert_same, operators, rewrite_file
+from weighted_models import drawn, model, rewrite_to
 
 GRIDS = st.tuples(st.sampled_from([0.02, 0.05]), st.integers(-20, 20))
 MOVES = st.sampled_from(

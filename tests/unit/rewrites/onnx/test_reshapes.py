@@ -11,7 +11,8 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewritten
+
+from rewriting import assert_same, operators, rewritten
 
 SHAPES = [
     (24,),

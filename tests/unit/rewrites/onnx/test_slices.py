@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.rewriting import assert_same, operators, rewritten
+
+from rewriting import assert_same, operators, rewritten
 
 
 @st.composite

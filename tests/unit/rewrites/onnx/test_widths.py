@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.weighted_models import drawn, model, rewrite_to
+
+from weighted_models import drawn, model, rewrite_to
 
 BETWEEN = {
     "": [],

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from opscope.backends import registry
 from opscope.cli import main
 from opscope.compiler.codegen.operands import OperandPlacement, OperandPlacer
 
@@ -25,11 +27,13 @@ func.func @main(%a: tensor<2x3xbf16>) -> tensor<2x3xbf16> {
 
 
 @pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPSCOPE_TORQ", raising=False)  # no tool of the vendor's but those that a test makes
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
+    registry.state.cache_clear()  # an earlier test of this process may have found the tool
+    yield tmp_path
+    registry.state.cache_clear()
 
 
 def run(line: str) -> int:

@@ -213,7 +213,7 @@ Counts:
 ## What this shows, and what it does not
 
 This is the run that most figures of the target file were taken from: cycles per KB of output of the HVX kernels and
-layout conversions, the busy rate and launch costs of the engines, the rates of one core's DMA queue, the sizes of
+layout conversions, the busy rate and launch costs of the engines, the issue cost of transfers, the sizes of
 tiles, the clock. So it is no independent test of those figures. The pcycles of an op kind show that the compiler makes
 the same amount of that work, not that a rate was predicted; counts follow from that work and the tile sizes;
 utilisations are that work over the total. What the comparison does test is how much work the compiler makes of the

@@ -101,9 +101,9 @@ def test_decoding_with_a_large_model_is_bound_by_outer_memory(model, target: str
     seconds = timeline.total_cycles / program.clock_hz
     assert reading > 3 * computing
     assert reading <= seconds <= 1.5 * reading
-    constants = sum(row.read_constant for row in program.metrics.traffic)
+    constants = sum(row.read_constant for row in program.metrics.traffic) + program.metrics.first_read
     embedding = 32000 * 4096 * 2
-    assert constants == pytest.approx(program.metrics.constants_bytes - embedding, rel=0.05)  # every weight once
+    assert constants == pytest.approx(program.metrics.constants_bytes - embedding, rel=0.05)  # once, or they stay
 
 
 def test_more_cores_share_the_work_of_resnet(model) -> None:

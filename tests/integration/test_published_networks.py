@@ -76,6 +76,7 @@ AS_THEY_ARE: list[Row] = [
     ("vit-small", {}, 22_050_664, 4.61),
     ("vit-b16", {}, 86_567_656, 17.564),
     ("vit-b16", {"qkv": "split"}, 86_567_656, 17.564),
+    ("vit-b16", {"qkv": "packed"}, 86_567_656, 17.564),
     # torchvision; each of the 138 and 282 heads has its table of 13×13 relative positions looked up for 49×49 pairs
     ("swin-tiny", {}, 28_288_354 + 138 * (49**2 - 13**2), 4.491),
     ("swin-tiny", {"qkv": "split", "merge": "slices"}, 28_288_354 + 138 * (49**2 - 13**2), 4.491),

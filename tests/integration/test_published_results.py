@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import ceil, exp, log
 from pathlib import Path
 from statistics import median
 
@@ -17,22 +18,24 @@ from opscope import api
 from opscope.core.units import format_seconds
 from opscope.device import simulate
 from opscope.device.host.statistics import run_statistics
-from opscope.machine.corners import Corner
+from opscope.machine import catalogue
+from opscope.machine.corners import Corner, range_with
+from opscope.machine.figure import Figure as Number
 from opscope.options import CompileOptions, RunOptions
 from opscope.program.program import Program
+from opscope.recording.host_times import between
 from opscope.workflows.execution import Execution, device_cores, loaded_from
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.zoo import make
 from published_rows import ROWS, Figure, Published
 
 PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
-# Of the results that judge, at least so many are inside the range, and the median error is at most so large: what is
-# reached, held so that it gets no worse. The goal is 0.80 and 0.15.
-INSIDE, ERROR = 0.35, 0.26
+# Of the results that judge, at least so many are inside the range, and the median error is at most so large.
+INSIDE, ERROR = 0.80, 0.15
 
 QUICK = (
     "bert-base",
-    "bert-base-2",
+    "bert-base-2x7",
     "resnet50-std",
     "resnet50-pro",
     "resnet50-ultra",
@@ -60,8 +63,8 @@ def simulated(row: Published, model: Path) -> Ours:
     """At the usual figures of the target, and at both ends of their ranges.
 
     The host of a whole system is not that of the target's figures, and is not published: beside a latency stands the
-    device alone, with a range from there to what an application sees behind the target's host. Only the run that was
-    profiled had statistics compiled in.
+    card with its link, with a range from the device alone to what an application sees behind the target's host. Only
+    the run that was profiled had statistics compiled in.
     """
     level = 70 if row.figure is Figure.DEVICE else 0
     options = CompileOptions(cores=row.cores, precision=row.precision, stats_level=level)
@@ -69,24 +72,25 @@ def simulated(row: Published, model: Path) -> Ours:
     found = []
     for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(row.target, options, corner=corner)
-        if row.figure is Figure.LATENCY:
-            found.append(simulate(program).total_cycles / program.clock_hz)
-        found.append(_figure(row, program))
+        found += _figures(row, program)
     return Ours(found[0], min(found), max(found), "simulated")
 
 
-def _figure(row: Published, program: Program) -> float:
+def _figures(row: Published, program: Program) -> tuple[float, ...]:
+    """What is held against a published figure; of a latency also the device alone, and what an application sees."""
+    seconds = simulate(program).total_cycles / program.clock_hz
     if row.figure in (Figure.DEVICE, Figure.TOKENS):
-        seconds = simulate(program).total_cycles / program.clock_hz
-        return program.batch / seconds if row.figure.is_rate else seconds
+        return (program.batch / seconds if row.figure.is_rate else seconds,)
     alone = row.figure is Figure.LATENCY
-    options = RunOptions(activations=row.instances, set_size=1 if alone else 10, num_iter=100)
+    options = RunOptions(activations=row.instances, set_size=1 if alone else row.set_size, num_iter=100)
     times = Execution(loaded_from(program, Path()), options, device_cores=device_cores(program, options)[0]).times()
     if alone:
-        return float(np.percentile(times.latencies_ns(), 90)) / 1e9
+        spans = between(times.rows, "channel_ns", "completed_ns"), times.latencies_ns()
+        card, application = (float(np.percentile(span, 90)) / 1e9 for span in spans)
+        return card, seconds, application
     rate = run_statistics(program, times, ()).inferences_per_s
     assert rate is not None
-    return rate * row.devices / row.per_sample
+    return (rate * row.devices / row.per_sample,)
 
 
 def estimated(row: Published, model: Path) -> Ours:
@@ -102,12 +106,36 @@ def ours_of(row: Published, folder: Path) -> Ours:
     return estimated(row, model) if row.figure is Figure.BOARD else simulated(row, model)
 
 
+# ---- how far the model itself is off -------------------------------------------------------------------------------
+
+COVERAGE = 0.8  # of rows that lie inside the error of the model alone
+
+
+def model_error(text: str, *, without: str = "") -> Number:
+    """The factor that simulated results of most rows lie within: of networks other than one, as the page has them.
+
+    A row counts once, with the middle of its published results, however many systems it is of.
+    """
+    errors = sorted(
+        abs(log(ours_on(text, row) / _published(row)[len(row.values) // 2]))
+        for row in ROWS.values()
+        if row.figure is not Figure.BOARD and not row.sets and row.recipe.name != without
+    )
+    reach = exp(errors[min(len(errors) - 1, ceil(COVERAGE * len(errors)))])
+    return Number(1.0, "published-errors", round(1 / reach, 3), round(reach, 3))
+
+
+def _published(row: Published) -> list[float]:
+    """Its results in seconds, or per second."""
+    return [value if row.figure.is_rate else value / 1e3 for value in row.values]
+
+
 # ---- the page ----------------------------------------------------------------------------------------------------
 
 
 def line_of(row: Published, ours: Ours) -> str:
     """The row of the table."""
-    published = [value if row.figure.is_rate else value / 1e3 for value in row.values]
+    published = _published(row)
     ratios = [ours.value / value for value in published]
     about = "; ".join(filter(None, (row.figure.value, row.note)))
     has_range = ours.low is not None and ours.high is not None
@@ -141,7 +169,12 @@ def _span(row: Published, low: float, high: float) -> str:
 
 def check(name: str, folder: Path, request: pytest.FixtureRequest) -> None:
     row = ROWS[name]
-    line = line_of(row, ours_of(row, folder))
+    ours = ours_of(row, folder)
+    if row.figure is not Figure.BOARD and ours.low is not None and ours.high is not None:
+        error = model_error(PAGE.read_text(encoding="utf-8"), without=row.recipe.name)
+        low, high = range_with(error, ours.value, (ours.low, ours.high))
+        ours = replace(ours, low=low, high=high)
+    line = line_of(row, ours)
     if request.config.getoption("--update-golden"):
         start = start_of(row)
         kept = [line if old.startswith(start) else old for old in PAGE.read_text(encoding="utf-8").splitlines()]
@@ -177,12 +210,10 @@ class Verdict:
     def of(cls, text: str) -> Verdict:
         inside, errors, rows = 0, list[float](), list[bool]()
         for row in ROWS.values():
-            cells = next(line.split(" | ") for line in text.splitlines() if line.startswith(start_of(row)))
-            found = cells[6].split(" of ")[0]
+            found = _cells(text, row)[6].split(" of ")[0]
             if row.sets or found == "—":
                 continue
-            value = _value(cells[3])
-            errors += [abs(value / (each if row.figure.is_rate else each / 1e3) - 1) for each in row.values]
+            errors += [abs(ours_on(text, row) / each - 1) for each in _published(row)]
             inside += int(found)
             rows.append(2 * int(found) > len(row.values))
         return cls(inside, len(errors), median(errors), sum(rows), len(rows))
@@ -192,6 +223,15 @@ class Verdict:
             f"**{self.inside} of {self.count}** published results that judge ({self.rows_inside} of {self.rows} rows) "
             f"lie inside the range; the median error is **{self.error:.0%}**."
         )
+
+
+def _cells(text: str, row: Published) -> list[str]:
+    return next(line.split(" | ") for line in text.splitlines() if line.startswith(start_of(row)))
+
+
+def ours_on(text: str, row: Published) -> float:
+    """What a page says of our own result, in seconds or per second."""
+    return _value(_cells(text, row)[3])
 
 
 def _value(cell: str) -> float:
@@ -208,7 +248,11 @@ def test_the_page_counts_its_own_table(request: pytest.FixtureRequest) -> None:
     assert words in text
 
 
-def test_published_results_are_no_farther_off_than_they_were() -> None:
+def test_every_row_of_the_page_is_of_one_result() -> None:
+    assert len({start_of(row) for row in ROWS.values()}) == len(ROWS)
+
+
+def test_published_results_are_as_near_as_they_should_be() -> None:
     verdict = Verdict.of(PAGE.read_text(encoding="utf-8"))
     assert verdict.inside >= INSIDE * verdict.count, verdict
     assert verdict.error <= ERROR, verdict
@@ -216,5 +260,12 @@ def test_published_results_are_no_farther_off_than_they_were() -> None:
 
 def test_the_run_that_the_figures_come_from_is_matched() -> None:
     row = ROWS["bert-base"]
-    line = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(start_of(row)))
-    assert _value(line.split(" | ")[3]) * 1e3 == pytest.approx(row.values[0], rel=0.05)
+    assert ours_on(PAGE.read_text(encoding="utf-8"), row) * 1e3 == pytest.approx(row.values[0], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["aic100-std", "aic100-pro", "aic100-ultra"])
+def test_the_error_of_the_model_that_targets_state_is_what_the_page_shows(name: str) -> None:
+    stated = catalogue.load(name).model_error
+    assert stated is not None
+    found = model_error(PAGE.read_text(encoding="utf-8"))
+    assert (stated.low, stated.high) == (pytest.approx(found.low, abs=0.01), pytest.approx(found.high, abs=0.01))

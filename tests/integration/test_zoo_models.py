@@ -40,6 +40,9 @@ SMALL: dict[str, Recipe] = {
     "vit-split": Recipe(
         "vit-tiny", batch=2, options={"layers": 2, "hidden": 64, "size": 64, "heads": 4, "qkv": "split"}
     ),
+    "vit-packed": Recipe(
+        "vit-tiny", batch=2, options={"layers": 1, "hidden": 64, "size": 64, "heads": 4, "qkv": "packed"}
+    ),
     "llm-decode": Recipe(
         "llm-decoder",
         options={"layers": 2, "hidden": 256, "heads": 8, "intermediate": 512, "vocabulary": 300, "kv_length": 16},

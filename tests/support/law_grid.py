@@ -101,6 +101,7 @@ class Point:
     matrix: float  # that the matrix engines take by the formulas of `report`, shared evenly
     outer_bytes: int
     idle: float  # share of the cores that have nothing to compute
+    clock_hz: float = 1.0  # of its cores
     named: Mapping[str, float] = field(default_factory=dict)  # of the critical path, beside matrix engine and memory
     broken: tuple[str, ...] = ()  # laws that its run does not obey
 
@@ -171,6 +172,7 @@ def _point(case: Case, machine: Machine, program: Program, estimated: Estimate) 
         _matrix_seconds(estimated),
         moved,
         _idle_share(program),
+        program.clock_hz,
         named | _spilling(program, moved),
         broken,
     )
@@ -246,10 +248,9 @@ def _analysed(program: Program, seconds: float) -> tuple[dict[str, float], tuple
 def _named(program: Program, analysis: RunAnalysis, seconds: float) -> dict[str, float]:
     """Seconds of the critical path by cause, without what matrix engine and memory are at work.
 
-    A command of an engine begins with its launch; one that moves bytes is all launch until they are on their way.
+    A command that moves bytes is all launch until they are on their way.
     """
-    launch_ns = _launch_ns(program)
-    matrix = _matrix_group(program)
+    matrix, filled = _matrix_group(program), _filled_rate(program)
     parts: dict[str, float] = {}
     whole = 0.0
     for ns, place, cause, is_gap in zip(*_path(analysis), strict=True):
@@ -258,13 +259,16 @@ def _named(program: Program, analysis: RunAnalysis, seconds: float) -> dict[str,
         whole += ns
         command = program.commands[analysis.work.command[place]] if place >= 0 and not is_gap else None
         moves = place >= 0 and analysis.run.trace.spans["kind"][analysis.work.row[place]] == SpanKind.TRANSFER
-        starting = 0.0 if command is None or moves else min(ns, launch_ns[command["group"]])
         word = _WORDS.get(cause, "")
+        if cause == COMPUTE and command is not None and command["group"] == matrix:
+            least = int(command["macs"]) / filled
+            parts["matrix engine not filled"] = parts.get("matrix engine not filled", 0.0) + max(0.0, ns - least)
         if cause == COMPUTE and command is not None and command["group"] != matrix:
             word = "vector engine"
-        for part, length in (("launch", starting), (word, ns - starting)):
-            if part and length:
-                parts[part] = parts.get(part, 0.0) + length
+        if command is not None and not moves and not program.groups[command["group"]].engine:
+            word = "launch"
+        if word:
+            parts[word] = parts.get(word, 0.0) + ns
     return {word: ns / whole * seconds for word, ns in sorted(parts.items(), key=lambda part: -part[1])}
 
 
@@ -276,14 +280,13 @@ def _path(analysis: RunAnalysis) -> tuple[list[float], list[int], list[int], lis
     return path.ns.astype(float).tolist(), path.activity.tolist(), path.cause.tolist(), path.is_gap.tolist()
 
 
-def _launch_ns(program: Program) -> list[float]:
-    """Per group, what a command takes before its work starts; of the group that only issues transfers, everything."""
-    engines = {engine.name: engine.launch_cycles for engine in use_machine(program.target).target.engines}
-    cycles = [engines[group.engine] if group.engine else None for group in program.groups]
-    return [
-        float("inf") if not group.engine else 0.0 if figure is None else figure.value / program.clock_hz * 1e9
-        for group, figure in zip(program.groups, cycles, strict=True)
-    ]
+def _filled_rate(program: Program) -> float:
+    """MACs in a nanosecond of a matrix engine that no tile of is padded, and that does not wait for weights."""
+    engines = use_machine(program.target).target.engines
+    name = program.groups[_matrix_group(program)].engine
+    reached = next((engine.efficiency for engine in engines if engine.name == name), None)
+    share = 1.0 if reached is None else reached.value
+    return program.simulation.get("macs_per_cycle", float("inf")) * share * program.clock_hz / 1e9
 
 
 def _matrix_group(program: Program) -> int:
@@ -337,11 +340,13 @@ def near_the_bound(points: Sequence[Point]) -> Iterator[Violation]:
 
 
 def half_the_bits(points: Sequence[Point]) -> Iterator[Violation]:
-    """Half the bits are at most so many times as fast."""
+    """Half the bits are at most so many times as fast at the same clock: a card multiplies integers at a higher one."""
     for group in _groups(points, lambda point: (point.network, point.batch, point.machine)):
         by_type = {point.precision: point for point in group}
-        if {"f16", "i8"} <= by_type.keys() and by_type["f16"].seconds > HALF_THE_BITS * by_type["i8"].seconds:
-            wide, narrow = by_type["f16"], by_type["i8"]
+        if not {"f16", "i8"} <= by_type.keys():
+            continue
+        wide, narrow = by_type["f16"], by_type["i8"]
+        if wide.seconds * wide.clock_hz > HALF_THE_BITS * narrow.seconds * narrow.clock_hz:
             yield Violation(
                 f"half the bits are ≤ {HALF_THE_BITS} × as fast", str(narrow), _against(narrow, wide, "f16")
             )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
 from ..estimate.canonical import canonicalise
+from ..estimate.machines import at_clock_of
 from ..estimate.precision import in_precision
 from ..estimate.price import Machine
 from ..graph.graph import Graph
@@ -47,7 +48,12 @@ def _canonicalise(plan: Plan) -> Plan:
     target, options = plan.machine.target, plan.options
     graph = drop_absent_outputs(plan.graph)
     graph = in_precision(graph, target, options.precision, kv_cache=options.kv_cache)
-    return replace(plan, graph=fold_scales(canonicalise(graph, target)))
+    return _of_graph(plan, fold_scales(canonicalise(graph, target)))
+
+
+def _of_graph(plan: Plan, graph: Graph) -> Plan:
+    """The plan for a canonical graph: what it multiplies decides the clock."""
+    return replace(plan, graph=graph, machine=at_clock_of(graph, plan.machine))
 
 
 # The names are those of the files that `--dump-phases-to` writes.
@@ -141,7 +147,7 @@ class Compiler:
         target = plan.machine.target
         if name == "canonicalise":
             graphs = (graph for form, graph in self._canonical if form == _canonical_form(plan))
-            return next((replace(plan, graph=graph) for graph in graphs), None)
+            return next((_of_graph(plan, graph) for graph in graphs), None)
         if name == "place":
             known = (placed for graph, other, placed in self._placed if graph is plan.graph and other == target)
             return next((replace(plan, placed=placed) for placed in known), None)
@@ -200,8 +206,8 @@ def _check(machine: Machine) -> None:
 
 def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -> Program:
     """The program of a compilation; at a corner of the figures only the cycles of its commands are computed anew."""
-    target = at_corner(built.machine.target, corner)
-    machine, schedule = replace(built.machine, target=target), built.lowering.context.plan
+    target = at_corner(built.plan.machine.target, corner)
+    machine, schedule = replace(built.plan.machine, target=target), built.lowering.context.plan
     plan, columns, stats_hz = replace(built.plan, machine=machine), built.columns, target.clocks.stats_hz
     if corner is not Corner.TYPICAL:
         placed = reprice(built.plan, schedule, target)
@@ -222,7 +228,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -
         routes=channels(plan),
         memories=memories(machine.target),
         kinds=columns.kinds,
-        ops=tuple(OpInfo(p.op.name, p.op.type, p.op.kind, p.op.location, p.unknown) for p in plan.placed),
+        ops=tuple(_op_info(placed) for placed in plan.placed),
         details=columns.details,
         commands=columns.commands,
         dependency_offsets=columns.offsets,
@@ -290,3 +296,8 @@ def _peak(plan: Plan) -> dict[str, float]:
     rates = [(engines[name].rate(engines[name].macs_per_cycle, dtype), engines[name].units) for name, dtype in used]
     known = [rate.value * units for rate, units in rates if rate is not None]
     return {"macs_per_cycle": max(known)} if known else {}
+
+
+def _op_info(placed: Placed) -> OpInfo:
+    op = placed.op
+    return OpInfo(op.name, op.type, op.kind, op.location, placed.unknown, op.module, op.line)

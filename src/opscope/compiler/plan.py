@@ -64,6 +64,8 @@ class Schedule:
     splits: tuple[Split, ...]
     origin: tuple[int, ...]  # for each of them the op of the plan that it is of
     resident: bool = False  # weights stay in local memory between inferences
+    slots: int = 0  # for weight tiles on every lane; 0: as many as the target has at the least
+    kept: frozenset[int] = frozenset()  # weights that stay in local memory, where not all of them do
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Does
 from ..program.program import NO_ROUTE, OP_LEVEL, PORT_LEVEL, TRUE, Program
 from ..program.wire import StatsSection
@@ -23,7 +24,6 @@ from ..recording.trace import EDGE
 from .buffer import Buffer
 from .check import refuse, thread_groups
 
-Numbers = npt.NDArray[np.int64]
 _OPS = StatsSection.OPS
 _SHARED = ("ordinal", "start", "wait", "blocker")  # the same for all threads of a command
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Does, LaneRole
 from ..core.provenance import Provenance
 from ..core.sublanes import sublanes
@@ -35,7 +36,6 @@ from ..recording.trace import (
 from .buffer import Buffer
 from .lanes import LaneIndex, LaneRecords, longest, read_lanes
 
-Numbers = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.void]
 _PORT_NAMES = ("Host_IO_Port doorbell", "Host_IO_Port input wait", "Host_IO_Port output wait")
 _MOST_COUNTED = np.uint64(1 << 48)  # so that no sum of a damaged buffer overflows

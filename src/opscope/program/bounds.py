@@ -55,8 +55,11 @@ class UnitPeak:
 
     name: str
     macs_per_cycle: Mapping[str, float]  # by data type
+    launch_cycles: float = 0.0  # of every command, before its work starts
 
     def __post_init__(self) -> None:
+        if not 0 <= self.launch_cycles < inf:
+            raise ValueError(f"starting {self.name!r} takes {self.launch_cycles} cycles; expected 0 or more")
         if not self.macs_per_cycle or not all(0 < rate < inf for rate in self.macs_per_cycle.values()):
             raise ValueError(f"peaks of {self.name!r} are {dict(self.macs_per_cycle)}; expected positive numbers")
 

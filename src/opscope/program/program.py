@@ -105,6 +105,8 @@ class OpInfo:
     kind: str
     location: str
     unknown: str = ""  # why its cost is not known; empty: it is
+    module: str = ""  # path of the Python module that it was exported from
+    line: str = ""  # of the user's code that called for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 import msgspec
 import numpy as np
@@ -153,9 +153,7 @@ def _meta(program: Program) -> dict[str, object]:
     meta: dict[str, object] = {name: getattr(program, name) for name in _META_FIELDS}
     meta["groups"] = [asdict(group) for group in program.groups]
     meta["routes"] = [asdict(route) for route in program.routes]
-    meta["ops"] = [
-        [op.name, op.type, op.kind, op.location, *([op.unknown] if op.unknown else [])] for op in program.ops
-    ]
+    meta["ops"] = [_without_blanks(astuple(op)) for op in program.ops]
     meta["memories"] = [asdict(memory) for memory in program.memories]
     meta["details"] = [
         [d.name, d.memory, d.types, d.shape, [_operand_row(o) for o in d.operands], d.attributes]
@@ -221,6 +219,12 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
         retained=_texts(fields.get("retained", [])),
     )
+
+
+def _without_blanks(texts: tuple[str, ...]) -> list[str]:
+    """Texts up to the last that says something, and at least the four that every op has."""
+    used = max((place for place, text in enumerate(texts, 1) if text), default=0)
+    return list(texts[: max(used, 4)])
 
 
 def _detail(row: list[object]) -> Detail:

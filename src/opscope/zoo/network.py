@@ -37,9 +37,6 @@ class Option:
         )
 
 
-QKV = Option("qkv", "packed", "query, key and value as one product, or as three", choices=("packed", "split"))
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The options of a recipe, checked and complete."""

@@ -24,7 +24,10 @@ _COMPUTES = frozenset(
     )
 )
 _MOVES = frozenset(
-    ("Flatten", "Reshape", "Transpose", "Unsqueeze", "Expand", "Concat", "Gather", "Slice", "SpaceToDepth")
+    (
+        *("Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Expand", "Concat", "Gather", "Slice"),
+        "SpaceToDepth",
+    )
 )
 _INT8, _INT32, _FLOAT32 = (np.dtype(name) for name in ("int8", "int32", "float32"))
 

@@ -54,6 +54,25 @@ def query_key_value(plan: Blueprint, at: str, x: Value, heads: int, *, packed: b
     return [transpose(plan, at, reshape(plan, at, part, (batch, length, heads, size)), (0, 2, 1, 3)) for part in parts]
 
 
+def packed_in_front(plan: Blueprint, at: str, x: Value, heads: int) -> list[Value]:
+    """Add the same as one product whose three parts `torch.nn.MultiheadAttention` moves to the first of five axes.
+
+    Its exporter marks every Reshape to take a 0 as an extent, which keeps compilers from seeing through it.
+    """
+    batch, length, hidden = x.shape
+    size = hidden // heads
+    joint = linear(plan, f"{at}/qkv", transpose(plan, at, x, (1, 0, 2)), 3 * hidden)
+    joint = unsqueeze(plan, at, reshape(plan, at, joint, (length, batch, 3, hidden), allow_zero=True), 0)
+    joint = squeeze(plan, at, transpose(plan, at, joint, (3, 1, 2, 0, 4)), 3)
+    found = []
+    for part in range(3):
+        rows = select(plan, at, joint, part, axis=0)
+        rows = reshape(plan, at, rows, (length, batch * heads, size), allow_zero=True)
+        rows = transpose(plan, at, rows, (1, 0, 2))
+        found.append(reshape(plan, at, rows, (batch, heads, length, size), allow_zero=True))
+    return found
+
+
 def linear(plan: Blueprint, at: str, x: Value, units: int, *, bias: bool = True) -> Value:
     """Add a product with trained weights, then the bias: exporters write MatMul and Add for inputs of rank 3."""
     features = x.shape[-1]
@@ -125,8 +144,9 @@ def softmax(plan: Blueprint, at: str, x: Value, *, keys: int = 1) -> Value:
     return plan.step("Softmax", at, [x], x.shape, rms=0.25, span=span, attributes={"axis": -1}, precise=True)
 
 
-def reshape(plan: Blueprint, at: str, x: Value, shape: Shape) -> Value:
-    return plan.step("Reshape", at, (x, plan.literal(at, shape)), shape, kind=x.kind, rms=x.rms, span=x.span)
+def reshape(plan: Blueprint, at: str, x: Value, shape: Shape, *, allow_zero: bool = False) -> Value:
+    inputs, attributes = (x, plan.literal(at, shape)), {"allowzero": 1} if allow_zero else {}
+    return plan.step("Reshape", at, inputs, shape, kind=x.kind, rms=x.rms, span=x.span, attributes=attributes)
 
 
 def transpose(plan: Blueprint, at: str, x: Value, order: Sequence[int]) -> Value:
@@ -138,6 +158,11 @@ def transpose(plan: Blueprint, at: str, x: Value, order: Sequence[int]) -> Value
 def unsqueeze(plan: Blueprint, at: str, x: Value, axis: int) -> Value:
     shape = (*x.shape[:axis], 1, *x.shape[axis:])
     return plan.step("Unsqueeze", at, (x, plan.literal(at, [axis])), shape, kind=x.kind, rms=x.rms, span=x.span)
+
+
+def squeeze(plan: Blueprint, at: str, x: Value, axis: int) -> Value:
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return plan.step("Squeeze", at, (x, plan.literal(at, [axis])), shape, kind=x.kind, rms=x.rms, span=x.span)
 
 
 def expand(plan: Blueprint, at: str, x: Value | Weight, shape: Shape) -> Value:

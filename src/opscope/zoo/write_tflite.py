@@ -214,5 +214,7 @@ _TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the bluepri
     "Slice": _slice,
     "Softmax": _softmax,
     "SpaceToDepth": _unary("SPACE_TO_DEPTH", {0: ("Int32", 2)}),
+    "Squeeze": _reshape,
     "Transpose": _transpose,
+    "Unsqueeze": _reshape,
 }

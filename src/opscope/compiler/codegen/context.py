@@ -10,7 +10,8 @@ from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
 from ...estimate.kernels import has_weights, keeps_layout
-from ...estimate.work import DEQUANTIZE, unpacked_bytes
+from ...estimate.price import launch_cycles
+from ...estimate.work import DEQUANTIZE, numbers, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
 from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
@@ -23,6 +24,8 @@ from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import VectorCost, issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
+_MOST_PIECES = 4  # of an op, beside those that memory needs: what the best published compilations cut theirs into
+_WORTH = 4  # times the cycles of starting it: the mean work of a piece
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
 VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues all-gathers
 
@@ -59,6 +62,7 @@ class LoweringContext:
         self.constant_details: set[int] = set()  # of commands that move constants
         self._details: dict[tuple[object, ...], int] = {}
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
+        self._weight_cuts: dict[int, Sharding] = {}  # op → how lanes share its weights
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def _starts(self, target: Target) -> SequencerStarts | None:
@@ -119,7 +123,11 @@ class LoweringContext:
         return self.weight_sharding(index).share(lane)
 
     def weight_sharding(self, index: int) -> Sharding:
-        return weight_cuts(self.plan.placed[index].op, self.graph, self.plan.splits[index].sharding)
+        """How lanes share an op's weights; asked for every tile, and found once."""
+        if index not in self._weight_cuts:
+            op, sharding = self.plan.placed[index].op, self.plan.splits[index].sharding
+            self._weight_cuts[index] = weight_cuts(op, self.graph, sharding)
+        return self._weight_cuts[index]
 
     def tensor_bytes(self, tensor: int) -> float:
         return self._bytes[tensor]
@@ -182,6 +190,13 @@ class LoweringContext:
         name = self.engines[engine].memory
         return next((memory for memory in self.plan.machine.target.memories if memory.name == name), None)
 
+    def is_by_rows(self, op: Op) -> bool:
+        """Whether a row of the result depends on the same row of the inputs alone: softmax over the last axis does."""
+        if op.family is Family.NORMALISE:
+            rank = len(self.out_shape(op) or ())
+            return rank > 1 and numbers(op, "axes") == (rank - 1,)
+        return op.family in (Family.ELEMENTWISE, Family.CONVERT)
+
     def slice_count(self, chain: list[int], lane: int) -> int:
         """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in."""
         placed = self.plan.placed[chain[0]]
@@ -193,7 +208,20 @@ class LoweringContext:
         if own is not None:
             worked = max(self.working_set_bytes(self.plan.placed[index].op) for index in chain)
             least = max(least, ceil(worked * share / own.bytes.value))
-        return max(least, self.piece_count(size))
+        return max(least, self.piece_count(size), self._overlapping_pieces(chain, lane))
+
+    def _overlapping_pieces(self, chain: list[int], lane: int) -> int:
+        """Pieces that an op is cut into so that an engine may begin with the first while another makes the second.
+
+        None is so small that starting it takes long beside its work.
+        """
+        placed = self.plan.placed[chain[0]]
+        started = launch_cycles(self.engines[placed.engine])
+        if not started or len(self.plan.machine.target.engines) < 2:
+            return 1
+        share = self.portion(self.plan.splits[chain[0]], lane)
+        mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * share
+        return max(1, min(_MOST_PIECES, int(mean / (_WORTH * started))))
 
     def working_set_bytes(self, op: Op) -> float:
         """Bytes that an op reads and writes."""
@@ -289,7 +317,9 @@ class LoweringContext:
 
 
 def resident_constants(plan: Schedule, limit: int) -> frozenset[int]:
-    """Constants that stay in local memory between inferences: all of them, or the small ones up to a limit."""
+    """Constants that stay in local memory between inferences: all of them; or weights for which there is room, and
+    small ones up to a limit.
+    """
     graph = plan.graph
     streamed = {op.inputs[1] for op in graph.ops if has_weights(op, graph)}
     streamed |= {op.inputs[0] for op in graph.ops if op.kind == "gather" and op.inputs}
@@ -302,7 +332,7 @@ def resident_constants(plan: Schedule, limit: int) -> frozenset[int]:
         if total > limit:
             break
         chosen.add(t)
-    return frozenset(chosen)
+    return frozenset(chosen) | plan.kept
 
 
 def _extents(shape: tuple[int, ...] | None) -> str:

@@ -9,7 +9,6 @@ from math import ceil
 from ...core.errors import UsageError
 from ...core.meaning import Does
 from ...estimate.kernels import has_weights
-from ...estimate.work import numbers
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ...program.program import NO_OP, Detail
@@ -90,12 +89,12 @@ class Lowering:
         """
         first, split = self.plan.placed[start], self.plan.splits[start]
         chain = [start]
-        if not self._is_by_rows(first.op) or not first.engine or not self._takes_chains(first.engine):
+        if not self.context.is_by_rows(first.op) or not first.engine or not self._takes_chains(first.engine):
             return chain
         for index in range(start + 1, min(start + _LONGEST_CHAIN, len(self.plan.placed))):
             placed, other = self.plan.placed[index], self.plan.splits[index]
             same = (
-                self._is_by_rows(placed.op)
+                self.context.is_by_rows(placed.op)
                 and (placed.engine, placed.op.scope) == (first.engine, first.op.scope)
                 and other.sharding == split.sharding
                 and self.context.out_shape(placed.op) == self.context.out_shape(first.op)
@@ -115,13 +114,6 @@ class Lowering:
     def _is_too_large(self, op: Op, split: Split) -> bool:
         """Whether a lane could not hold a result in both layouts and what is made of it: it must not become whole."""
         return 3 * self.context.out_bytes(op) * split.sharding.made.largest > self.context.capacity
-
-    def _is_by_rows(self, op: Op) -> bool:
-        """Whether a row of the result depends on the same row of the inputs alone: softmax over the last axis does."""
-        if op.family is Family.NORMALISE:
-            rank = len(self.context.out_shape(op) or ())
-            return rank > 1 and numbers(op, "axes") == (rank - 1,)
-        return op.family in (Family.ELEMENTWISE, Family.CONVERT)
 
     def _takes_chains(self, engine: str) -> bool:
         """Whether an engine runs chains safely, whose intermediate tensors are double buffers without guards.
@@ -207,7 +199,7 @@ class Lowering:
         if has_weights(self.plan.placed[placement.index].op, self.plan.graph):
             loaded = self.weights.loaded_bytes(placement.index, lane, tile.steps)
         command = self.tiles.run(placement, tile, weights, weight_bytes=loaded)
-        if ring.users.get(lane) and loaded and not self.weights.resident:
+        if ring.users.get(lane) and loaded and not self.weights.stays(placement.index):
             ring.record_use(lane, command, later_tiles=later_tiles)
 
     def _own_ring(self, index: int, tiles: dict[int, int]) -> Ring | None:
@@ -233,7 +225,7 @@ class Lowering:
         Weights that are read once per slice cost slices × weights; in panels, slices are read once per panel instead.
         """
         rows, steps, ring = max(p.rows for p in placements.values()), max(tiles.values()), self.weights.ring
-        if rows == 1 or self.weights.resident or steps <= ring.slots:
+        if rows == 1 or self.weights.stays(index) or steps <= ring.slots:
             return ring, steps
         slot = self.weights.slot_bytes
         streamed = sum(o.copy.size for p in placements.values() for o in p.operands if o.streamed)

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from ...core.errors import UsageError, printable
 from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op
-from ...graph.kinds import Family
 from ..plan import Schedule
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
@@ -226,14 +225,16 @@ class _PlacementAttempt:
         return copy
 
     def _in_place(self, index: int, size: float, streamed: set[int], *, ring: bool) -> LocalCopy | None:
-        """The block of an operand that is dead after this op, if it can be written over; elementwise ops only.
+        """The block of an operand that is dead after this op, if it can be written over; ops that work by rows only.
 
-        Element k of the result is written after element k of the operand was read, so a tile may overwrite its input.
+        Element k of the result is written after element k of the operand was read, so a tile may overwrite its input;
+        or that of an op before it in the chain, which has read the same tile of it.
         """
         op = self.plan.placed[index].op
-        if op.family is not Family.ELEMENTWISE or len(op.outputs) != 1:
+        if not self.context.is_by_rows(op) or len(op.outputs) != 1:
             return None
-        for t in op.inputs:
+        earlier = self.chain[: self.chain.index(index) + 1]
+        for t in dict.fromkeys(t for i in reversed(earlier) for t in self.plan.placed[i].op.inputs):
             operand = self.tensors.get(t, self.lane, tiled=self.tiled) if t != ABSENT else None
             if operand is None or operand.address is None or operand.size != size or self.context.is_constant(t):
                 continue

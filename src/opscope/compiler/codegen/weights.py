@@ -20,7 +20,7 @@ from math import ceil
 
 from ...core.meaning import Carries, Does
 from ...estimate.work import DEQUANTIZE
-from ..passes.residency import constants_per_core
+from ..passes.residency import constants_per_core, kept_bytes
 from ..plan import Placed, channel_axis
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
@@ -57,7 +57,7 @@ class WeightStream:
     def __init__(self, context: LoweringContext) -> None:
         self.context = context
         self.slot_bytes = round(context.tiling.weight_bytes.value)
-        self.slots = round(context.tiling.buffers.value)
+        self.slots = context.plan.slots or round(context.tiling.buffers.value)
         self.resident = context.plan.resident
         first = context.capacity - self.slots * self.slot_bytes
         self.ring = Ring(self.slots, self.slot_bytes, dict.fromkeys(range(context.lane_count), first))
@@ -68,9 +68,13 @@ class WeightStream:
         context = self.context
         if self.resident:
             return round(constants_per_core(context.plan))
-        return (
-            sum(context.graph.tensors[t].bytes or 0 for t in context.resident_constants) + self.slots * self.slot_bytes
-        )
+        small = context.resident_constants - context.plan.kept
+        kept = kept_bytes(context.plan, context.plan.kept)
+        return sum(context.graph.tensors[t].bytes or 0 for t in small) + round(kept) + self.slots * self.slot_bytes
+
+    def stays(self, index: int) -> bool:
+        """Whether the weights of an op are in local memory before it runs."""
+        return self.context.plan.placed[index].op.inputs[1] in self.context.resident_constants
 
     def tiles(self, index: int, lane: int) -> int:
         """Number of tiles that the weights of an op are read in on a lane."""
@@ -90,7 +94,7 @@ class WeightStream:
     def load_tile(self, ring: Ring, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
         """Load tile `step` on every lane that has so many tiles. Returns lane → commands after which it is there."""
         arrivals: dict[int, list[int]] = {}
-        if self.resident:
+        if self.stays(index):
             return arrivals
         size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
         for lanes in self._sharing(index):

@@ -141,6 +141,11 @@ def _normalise(op: Op, graph: Graph, axis: int) -> Axes | None:
     return _first(op, axis)
 
 
+def _masked_softmax(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """The mask is cut as the scores are, but for heads, which share it."""
+    return None if axis in numbers(op, "axes") else _aligned(op, graph, axis)
+
+
 def _group_norm(op: Op, graph: Graph, axis: int) -> Axes | None:
     return _first(op, 0) if axis == 0 else None
 
@@ -259,6 +264,7 @@ _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "cumsum": _normalise,
     "batch_norm": _batch_norm,
     "group_norm": _group_norm,
+    "masked_softmax": _masked_softmax,
     "rotary": _rotary,
 }
 _BY_FAMILY: dict[Family, Callable[[Op, Graph, int], Axes | None]] = {

@@ -254,6 +254,6 @@ class _Unrolled:
         return len(self.tensors) - 1
 
     def _add(self, kind: str, inputs: tuple[int, ...], outputs: tuple[int, ...], index: int, near: Op) -> None:
-        op = Op(kind, kind, f"{near.name}/{kind}", inputs, outputs, location=near.location, scope=near.scope)
+        op = near.beside(kind, inputs, outputs)
         sharding = self.schedule.splits[index].sharding
         self.rows.append((op, index, Split(sharding, (sharding,) * len(inputs))))

@@ -1,4 +1,4 @@
-"""Scale folding: a multiplication by a constant behind a product is free in the accumulator, so it disappears."""
+"""Scale folding: a multiplication by a constant behind a product or a dequantize disappears in its own scale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def drop_absent_outputs(graph: Graph) -> Graph:
 
 
 def fold_scales(graph: Graph) -> Graph:
-    """The graph with `matmul → × constant` merged into one op where nothing else reads the product."""
+    """The graph with `matmul` or `dequantize` `→ × constant` merged into one op where nothing else reads the first."""
     uses = Counter(t for op in graph.ops for t in op.inputs)
     uses.update(graph.outputs)
     producers: dict[int, int] = {}
@@ -32,7 +32,7 @@ def fold_scales(graph: Graph) -> Graph:
             and first is not None
             and data is not None
             and uses[data] == 1
-            and first.family is Family.CONTRACTION
+            and (first.family is Family.CONTRACTION or first.kind == "dequantize")
             and "activation" not in first.attributes
             and first.scope == op.scope
         ):

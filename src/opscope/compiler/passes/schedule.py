@@ -122,7 +122,7 @@ class _Scheduler:
 
     def _moved(self, kind: str, inputs: tuple[int, ...], outputs: tuple[int, ...], near: Op) -> Placed:
         """An op of the schedule's own, which belongs to an op of the network."""
-        op = Op(kind, kind, f"{near.name}/{kind}", inputs, outputs, location=near.location, scope=near.scope)
+        op = near.beside(kind, inputs, outputs)
         return Placed(op, Task(op, Work(), Placement(None, self.tensors[inputs[0]].dtype), {}), "", 0.0, kind)
 
     def _at(self, tensor: int, tile: int, tiles: int) -> int:

@@ -24,16 +24,17 @@ from math import inf, isqrt
 
 from ...core.errors import UsageError
 from ..codegen.context import LoweringContext
-from ..codegen.lower import lower
+from ..codegen.lower import Lowering, lower
 from ..codegen.weights import WeightStream
 from ..forecast import forecast_cycles
 from ..plan import Part, Plan, Schedule
 from .batch import batch_axes, batch_size, some_of, with_images
 from .depth_first import depth_first
 from .footprint import Footprint, footprints
-from .residency import is_resident
+from .residency import is_resident, kept_weights
 from .schedule import schedule
 
+_MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
 MOST_COMMANDS = 30_000  # of all proposals that are lowered; beyond, the best so far is taken
 
 
@@ -56,8 +57,12 @@ def tile(plan: Plan) -> Plan:
         spent += len(lowering.context.emitter.rows)
         if cycles < 0.995 * least:
             best, least = replace(plan, parts=parts, lowered=lowering), cycles
-    if best is None:
+    if best is None or best.lowered is None:
         raise problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
+    wider = _with_more_weights(best.lowered)
+    if wider is not None:
+        lowering = lower(wider)
+        best = replace(best, lowered=lowering) if forecast_cycles(lowering) <= least else best
     return best
 
 
@@ -89,6 +94,22 @@ def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
     if all(step.divisible % part.units == 0 for step in found.steps[:-1]):
         tilings.append((part.units,) * len(plan.placed))
     return list(dict.fromkeys(tilings))
+
+
+def _with_more_weights(lowering: Lowering) -> Schedule | None:
+    """The schedule with local memory that no activation was put into given to weights; None: there is none.
+
+    Half of it is for weight tiles that are read ahead while vectors are computed, the rest for weights that stay.
+    """
+    schedule, context = lowering.plan, lowering.context
+    tiling = context.tiling
+    if tiling.whole_weights or schedule.resident:
+        return None
+    least, size = lowering.weights.slots, lowering.weights.slot_bytes
+    free = context.capacity - lowering.weights.reserved_bytes - max(memory.peak for memory in lowering.tensors.memory)
+    slots = min(_MOST_SLOTS, least + int(free / 2 / size))
+    kept = kept_weights(schedule, free - (slots - least) * size) if tiling.keeps_constants else frozenset[int]()
+    return replace(schedule, slots=slots, kept=kept) if slots > least or kept else None
 
 
 @dataclass(frozen=True, slots=True)

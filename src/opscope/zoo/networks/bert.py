@@ -44,7 +44,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
         for name in ("input_ids", "attention_mask", "token_type_ids")
     }
     x = _embeddings(plan, ids, settings)
-    mask = _mask(plan, ids["attention_mask"])
+    mask = (_packed_mask if settings.word("inputs") == "packed" else _mask)(plan, ids["attention_mask"])
     for layer in range(settings.number("layers")):
         x = _layer(plan, f"encoder/layer.{layer}", x, mask, heads=heads, intermediate=settings.number("intermediate"))
     plan.output("last_hidden_state", x)
@@ -66,6 +66,18 @@ def _mask(plan: Blueprint, attention_mask: Value) -> Value:
     """Return 0 for tokens that may be attended to and a large negative number elsewhere, as (batch, 1, 1, sequence)."""
     wide = unsqueeze(plan, "", unsqueeze(plan, "", attention_mask, 1), 2)
     inverse = binary(plan, "Sub", "", plan.literal("", 1.0, Kind.FLOAT), cast(plan, "", wide, Kind.FLOAT))
+    return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, Kind.FLOAT))
+
+
+def _packed_mask(plan: Blueprint, texts: Value) -> Value:
+    """Return 0 for tokens of one text and a large negative number elsewhere, as (batch, 1, sequence, sequence).
+
+    Several texts share an input; the mask says which one a token belongs to.
+    """
+    batch, sequence = texts.shape
+    queries, keys = (unsqueeze(plan, "", unsqueeze(plan, "", texts, 1), axis) for axis in (3, 2))
+    same = plan.step("Equal", "", (queries, keys), (batch, 1, sequence, sequence), kind=Kind.BOOL)
+    inverse = binary(plan, "Sub", "", plan.literal("", 1.0, Kind.FLOAT), cast(plan, "", same, Kind.FLOAT))
     return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, Kind.FLOAT))
 
 
@@ -106,6 +118,7 @@ NETWORK = Network(
         Option("intermediate", 3072, "features inside the feed-forward part"),
         Option("vocabulary", 28996, "rows of the word table (30522 for uncased)", largest=1 << 24),
         Option("positions", 512, "rows of the position table, the longest sequence"),
+        Option("inputs", "single", "single: one text in an input; packed: several", choices=("single", "packed")),
     ),
     takes_sequence=True,
     task="text",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..blueprint import Blueprint, Kind, Role, Value, Weight
 from ..image_layers import conv, corners, dense, split
-from ..network import QKV, Network, Option, Settings
+from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
     attend,
@@ -33,6 +33,7 @@ _EPSILON = 1e-5
 _WINDOW, _PATCH, _HEAD_SIZE, _MLP_RATIO = 7, 4, 32, 4
 _TOKENS = _WINDOW * _WINDOW
 _MASKED = -100.0
+_QKV = Option("qkv", "packed", "query, key and value as one product, or as three", choices=("packed", "split"))
 
 
 def _build(blocks: tuple[int, ...], width: int, plan: Blueprint, settings: Settings) -> None:
@@ -43,7 +44,7 @@ def _build(blocks: tuple[int, ...], width: int, plan: Blueprint, settings: Setti
     x = conv(plan, "features/features.0/features.0.0", x, width, (_PATCH, _PATCH), stride=(_PATCH, _PATCH), padding=0)
     x = transpose(plan, "features/features.0", x, (0, 2, 3, 1))
     x = layer_norm(plan, "features/features.0/features.0.2", x, epsilon=_EPSILON)
-    packed, sliced = settings.word(QKV.name) == "packed", settings.word("merge") == "slices"
+    packed, sliced = settings.word(_QKV.name) == "packed", settings.word("merge") == "slices"
     for stage, count in enumerate(blocks):
         if stage:
             x = _merge(plan, f"features/features.{2 * stage}", x, sliced=sliced)
@@ -131,7 +132,7 @@ def _network(name: str, description: str, blocks: tuple[int, ...], width: int) -
     options = (
         Option("size", 224, "height and width of the image", smallest=32, largest=8192),
         Option("classes", 1000, "classes told apart"),
-        QKV,
+        _QKV,
         Option("merge", "reshape", "how four neighbours get into one token", choices=("reshape", "slices")),
     )
     return Network(name, f"{description} at 224×224", partial(_build, blocks, width), options)

@@ -1,6 +1,7 @@
 """ViT with patches of 16, as timm's `vit_base_patch16_224` exports: one product for query, key and value.
 
-The form that is split in three is how Hugging Face's `ViTModel` exports.
+The form that packs them in front is how torchvision's `vit_b_16` exports, by way of `torch.nn.MultiheadAttention`; the
+one that is split in three is how Hugging Face's `ViTModel` does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from math import sqrt
 
 from ..blueprint import Blueprint, Kind, Role, Value, Weight
 from ..image_layers import conv, dense
-from ..network import QKV, Network, Option, Settings
+from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
     attend,
@@ -20,6 +21,7 @@ from ..tensor_layers import (
     layer_norm,
     linear,
     matmul,
+    packed_in_front,
     query_key_value,
     reshape,
     select,
@@ -29,6 +31,12 @@ from ..tensor_layers import (
 
 _EPSILON = 1e-6
 _MLP_RATIO = 4
+_QKV = Option(
+    "qkv",
+    "timm",
+    "query, key and value as one product, taken apart as timm or (packed) PyTorch does, or as three",
+    choices=("timm", "packed", "split"),
+)
 
 
 def build(plan: Blueprint, settings: Settings) -> None:
@@ -37,11 +45,10 @@ def build(plan: Blueprint, settings: Settings) -> None:
     settings.require(hidden % heads == 0, f"hidden {hidden} over {heads} heads", "a multiple of heads")
     image = plan.input("input", (settings.batch, 3, size, size))
     x = _tokens(plan, image, patch, hidden)
-    packed = settings.word(QKV.name) == "packed"
     for layer in range(settings.number("layers")):
         at = f"blocks/blocks.{layer}"
         normal = layer_norm(plan, f"{at}/norm1", x, epsilon=_EPSILON)
-        x = add(plan, at, x, _attention(plan, f"{at}/attn", normal, heads, packed=packed))
+        x = add(plan, at, x, _attention(plan, f"{at}/attn", normal, heads, settings.word(_QKV.name)))
         normal = layer_norm(plan, f"{at}/norm2", x, epsilon=_EPSILON)
         x = add(plan, at, x, _mlp(plan, f"{at}/mlp", normal))
     first = select(plan, "", layer_norm(plan, "norm", x, epsilon=_EPSILON), 0, axis=1)
@@ -59,9 +66,12 @@ def _tokens(plan: Blueprint, image: Value, patch: int, hidden: int) -> Value:
     return add(plan, "", x, Weight("pos_embed", (1, *x.shape[1:]), Role.TENSOR, 1.0))
 
 
-def _attention(plan: Blueprint, at: str, x: Value, heads: int, *, packed: bool) -> Value:
+def _attention(plan: Blueprint, at: str, x: Value, heads: int, form: str) -> Value:
     batch, length, hidden = x.shape
-    query, key, value = query_key_value(plan, at, x, heads, packed=packed)
+    if form == "packed":
+        query, key, value = packed_in_front(plan, at, x, heads)
+    else:
+        query, key, value = query_key_value(plan, at, x, heads, packed=form == "timm")
     scale = 1 / sqrt(hidden // heads)
     query = binary(plan, "Mul", at, query, plan.literal(at, scale, Kind.FLOAT), rms=scale)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
@@ -83,7 +93,7 @@ def _network(name: str, description: str, hidden: int, heads: int) -> Network:
         Option("hidden", hidden, "features of a token"),
         Option("heads", heads, "attention heads"),
         Option("classes", 1000, "classes told apart"),
-        QKV,
+        _QKV,
     )
     return Network(name, f"{description} at 224×224", build, options, ("onnx", "tflite"))
 

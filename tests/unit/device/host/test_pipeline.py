@@ -80,7 +80,9 @@ def test_the_published_run_comes_out_of_its_bytes() -> None:
     target = targets.load("aic100-std").host
     assert target is not None
     us = {name: getattr(target, name).value for name in HOST_US}
-    rates = {name: getattr(target, f"{name}_bytes_per_second").value for name in HOST_RATES}
+    loaded = ("link_latency", "completion", "dequeue", "application")  # seven activations kept the host busy
+    us |= {name: getattr(target, name).largest for name in loaded}
+    rates = {name: getattr(target, f"{name}_bytes_per_second").smallest for name in HOST_RATES}
     program = replace(
         program_of(simulation=EXACT, moved_bytes=885_381, host=us),
         host_bytes_per_second=rates,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from device_build import COPY, DMA, READ, Step
+from device_build import program_of as built
 from opscope.core.errors import ProgramError, UsageError
 from opscope.device.host.sampling import choose_samples
 from opscope.device.host.sharing import beside_others, load_ns, slots_of
@@ -80,10 +82,27 @@ def test_a_program_for_more_cores_than_there_are_is_refused() -> None:
         slots_of(program_of(cores=16), 14)
 
 
+READS = Step(group=DMA, route=READ, moved_bytes=40_000, kind=COPY)  # 4 of the 8 bytes a cycle that there are
+
+
 def test_beside_others_a_program_gets_what_they_leave_but_never_less_than_its_part() -> None:
-    program = program_of(moved_bytes=20_000)  # 20 of 100 bytes a cycle over 1000 cycles
-    assert beside_others(program, 1000.0, 0) is program
-    assert [beside_others(program, 1000.0, n).routes[0].bytes_per_cycle for n in (1, 3, 9)] == [80.0, 40.0, 10.0]
+    program = built([READS], simulation={})
+    assert beside_others(program, 0, seed=0)[0] is program
+    found = [beside_others(program, n, seed=0)[0].routes[READ].bytes_per_cycle for n in (1, 3, 9)]
+    assert found == pytest.approx([4.0, 2.0, 0.8], rel=0.02)
+
+
+def test_programs_that_want_more_than_there_is_together_take_as_long_as_all_their_bytes() -> None:
+    program = built([READS], simulation={})
+    cycles = [beside_others(program, n, seed=0)[1] for n in (0, 1, 3, 9)]
+    assert cycles == pytest.approx([10_000, 10_000, 20_000, 50_000], rel=0.03)
+
+
+def test_a_program_that_computes_in_between_waits_for_no_more_than_the_bytes_of_all() -> None:
+    """Four of them want 8 of 8 bytes a cycle on average; with a quarter of it at all times each would take 30,000."""
+    program = built([READS, Step(cycles=10_000, needs=(0,))], simulation={})
+    alone, beside = (beside_others(program, n, seed=0)[1] for n in (0, 3))
+    assert 1.1 * alone < beside < 1.4 * alone
 
 
 def test_weights_that_stay_are_read_at_the_rate_of_the_device() -> None:

@@ -1,0 +1,48 @@
+"""Weights that stay in local memory between inferences, where not all of them do."""
+
+from __future__ import annotations
+
+from build import Sketch
+from opscope.compiler import Compiler
+from opscope.compiler.passes.residency import kept_bytes, kept_weights
+from opscope.compiler.plan import Schedule
+from opscope.estimate.machines import use_machine
+from opscope.graph.graph import DType, Graph
+from opscope.options import CompileOptions
+
+
+def two_products() -> Graph:
+    """Two products of 2 MB of weights: one meets 1,024 rows, the other 16."""
+    draw = Sketch(dtype=DType.F16)
+    many = draw.dense(draw.input(1024, 1024), 1024)
+    few = draw.dense(draw.input(16, 1024), 1024)
+    return draw.graph(many, few)
+
+
+def lowered(graph: Graph, *, cores: int = 1) -> Schedule:
+    compiler = Compiler(graph)
+    compiler.compile(use_machine("aic100-std", cores=cores), CompileOptions(cores=cores))
+    return compiler._built[0].lowering.plan
+
+
+def test_weights_that_fewest_rows_meet_stay_first() -> None:
+    schedule = lowered(two_products())
+    many, few = (placed.op.inputs[1] for placed in schedule.placed if placed.op.kind == "matmul")
+    size = 1024 * 1024 * 2
+    assert kept_weights(schedule, size - 1) == frozenset()
+    assert kept_weights(schedule, 1.5 * size) == {few}
+    assert kept_weights(schedule, 2 * size) == {many, few}
+    assert kept_bytes(schedule, {many, few}) == 2 * size
+
+
+def test_what_no_activation_needs_is_given_to_weights() -> None:
+    """17 MB of weights in 8 MB: some stay, the others pass through more slots than the target has at the least."""
+    draw = Sketch(dtype=DType.F16)
+    value = draw.input(16, 1024)
+    for _ in range(8):
+        value = draw.dense(value, 1024)
+    schedule = lowered(draw.graph(value))
+    assert not schedule.resident
+    assert schedule.slots > 3
+    assert 0 < len(schedule.kept) < 8
+    assert kept_bytes(schedule, schedule.kept) + schedule.slots * 205_824 <= 8_323_072

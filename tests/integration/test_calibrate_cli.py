@@ -85,6 +85,51 @@ def test_the_document_beside_it_has_every_row_and_figure(fitted: Path) -> None:
     assert clock["data_sheet"] == catalogue.load("hexagon").clocks.core_hz.value
 
 
+def test_the_page_beside_it_has_every_row_and_opens_alone(fitted: Path) -> None:
+    text = fitted.with_suffix(".calibration.html").read_text(encoding="utf-8")
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    rows = json.loads(fitted.with_suffix(".calibration.json").read_text(encoding="utf-8"))["rows"]
+    assert (data["schema"], data["target"]) == ("opscope.calibration-page/1", "hexagon")
+    assert [row["network"] for row in data["rows"]] == [row["network"] for row in rows]
+    for shown, row in zip(data["rows"], rows, strict=True):
+        assert shown["predicted_ns"] == pytest.approx(row["predicted_ms"] * 1e6)
+        assert shown["inside"] is row["inside"]
+    assert {group["by"] for group in data["groups"]} >= {"all", "network"}
+    assert data["next"].startswith("networks that spend their time in ")
+    assert "connect-src &#x27;none&#x27;" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "answer"),
+    [
+        ("small,1e8", "measured 100,000 s; ranges of the figures allow"),
+        ("small,1e-9", "ranges of the figures allow"),
+        ("small,1e30", "expected a time above 0 and below 1e+09"),
+        ("small,0", "expected a time above 0"),
+    ],
+)
+def test_times_that_no_machine_has_are_one_line(
+    rows: str, answer: str, nets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.csv").write_text(f"model,latency_ms\n{rows}\n", encoding="utf-8")
+    arguments = ("--from", tmp_path / "rows.csv", "--models", nets, "-o", tmp_path / "out.toml")
+    code, out, err = opscope(capsys, "calibrate", "hexagon", *arguments)
+    assert (code, out, len(err.strip().splitlines())) == (2, "", 1)
+    assert answer in err
+    assert not (tmp_path / "out.toml").exists()
+
+
+def test_rows_that_contradict_each_other_are_named_and_a_fit_of_one_says_so(
+    nets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.csv").write_text("model,latency_ms\nsmall,0.4\nsmall,4\nsmall,0.4\n", encoding="utf-8")
+    arguments = ("--from", tmp_path / "rows.csv", "--models", nets, "-o", tmp_path / "out.toml")
+    code, out, _ = opscope(capsys, "calibrate", "hexagon", *arguments)
+    assert code == 0
+    assert "differ by a factor of 10; the median counts" in out
+    assert "too few networks to leave one out" in out
+
+
 def test_validate_tells_and_judges(fitted: Path, nets: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = nets / "slow.csv"
     code, out, err = opscope(capsys, "validate", fitted, "--from", rows, "--max-median", "10%", "--min-coverage", "0.8")
@@ -120,7 +165,7 @@ def test_by_chip_writes_one_for_each_and_one_for_any_other(
     code, out, _ = opscope(capsys, "calibrate", "hexagon", "--from", *sources, "--by", "chip", "-o", tmp_path)
     assert code == 0
     assert "on 2 chips" in out
-    names = ["calibration.json", "fast.toml", "hexagon-any.toml", "slow.toml"]
+    names = ["calibration.html", "calibration.json", "fast.toml", "hexagon-any.toml", "slow.toml"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     slow, fast, other = (catalogue.load(str(tmp_path / f"{name}.toml")) for name in ("slow", "fast", "hexagon-any"))
     assert slow.clocks.core_hz.value < other.clocks.core_hz.value < fast.clocks.core_hz.value
@@ -150,10 +195,9 @@ def test_a_chip_whose_name_is_no_file_is_refused(
     [
         ("kws,1", "1 measurements of 1 networks"),
         ("kws,1\nkws,1", "1 measurements of 1 networks"),
-        ("kws,1\nkws,1000", "1 measurements of 1 networks"),
-        ("kws,1\nvit,1000\nfc,0.000001", "3 measurements of 3 networks"),
-        ("kws,999999999", "1 measurements of 1 networks"),
-        ("kws,1\nbroken,3", "left out: rows.csv:3"),
+        ("kws,1\nkws,5", "1 measurements of 1 networks"),
+        ("kws,1\nvit,1e7\nfc,0.000001", "note: rows.csv:4: measured 1 ns; ranges of the figures allow"),
+        ("kws,1\nbroken,3", "note: rows.csv:3"),
     ],
 )
 def test_odd_rows_get_an_answer_and_figures_that_load(

@@ -14,12 +14,13 @@ from math import exp, log
 import numpy as np
 
 from ..core.errors import ProfilerError, UsageError, printable
+from ..core.units import format_seconds
 from ..estimate.ranges import RANGE_SIGMAS, shares
 from ..machine.calibration import Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
-from .measurements import Measurement, of_chip, repeated_once
+from .measurements import Measurement, contradictions, of_chip, repeated_once
 from .priced import Models
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
@@ -33,6 +34,7 @@ _PSEUDO_NETWORKS = 0.1  # that tell of a figure what was assumed to begin with
 _VARIANCE_STEPS = 60
 _DEFAULT_FACTOR = 3.0  # widths of a range, where there are too few networks to tell
 _FEWEST_FOR_FOLDS = 3  # networks
+_NEARLY = 10.0  # times what figures allow, for what a model leaves out
 # How far machines of one family differ in a figure, as a standard deviation of its logarithm: clocks most.
 _OWN_SIGMA = 0.35
 _OWN_CLOCK_SIGMA = 1.0
@@ -75,7 +77,12 @@ class Calibrated:
     shared: Mapping[str, Figure]  # of a machine that nothing was measured of
     calibration: Calibration
     predictions: tuple[Prediction, ...]
-    skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why
+    skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why; and those that contradict
+
+    @property
+    def judges(self) -> bool:
+        """Whether errors are of networks that were left out: with fewer than three none is."""
+        return bool(self.predictions) and self.predictions[0].left_out_s is not None
 
     @property
     def of_language_models(self) -> bool:
@@ -115,7 +122,8 @@ def calibrate(
         variants: chip → the target whose data sheet it has; rows of several chips are then fitted together, each with
             figures of its own. Without, rows of the target's own name are fitted where there are some, else all.
     """
-    measurements = repeated_once(measurements if variants is not None else of_chip(measurements, target.name))
+    given = measurements if variants is not None else of_chip(measurements, target.name)
+    measurements = repeated_once(given)
     chips = tuple(dict.fromkeys(row.chip for row in measurements)) if variants is not None else ("",)
     machines = [target if variants is None else variants.get(chip, target) for chip in chips]
     keys = tuple(fitted) or fitted_keys(target)
@@ -128,24 +136,44 @@ def calibrate(
             raise UsageError(f"chip {printable(chip)}: has no {lacks}; expected a target that extends {target.name}")
     priors = _priors(machines, target, keys)
     pricing = _Pricing(target, keys)
-    rows, kept, skipped = [], [], []
+    rows, kept, skipped = [], [], contradictions(given)
     for number, measurement in enumerate(measurements):
         machine = chips.index(measurement.chip) if variants is not None else 0
         terms = pricing.terms(measurement, machines[machine])
         if isinstance(terms, str):
             skipped.append(f"{measurement.place}: {terms}")
             continue
-        rows.append(Row(measurement.network, machine, terms, log(measurement.seconds)))
+        row = Row(measurement.network, machine, terms, log(measurement.seconds))
+        if beyond := _beyond(row, priors):
+            skipped.append(f"{measurement.place}: {beyond}")
+            continue
+        rows.append(row)
         kept.append(measurement)
         progress(f"priced {number + 1} of {len(measurements)} measurements")
     if not rows:
-        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[0]}")
+        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[-1]}")
     found = fit(rows, priors)
     left_out = _left_out(rows, priors, found, progress)
     problem = _Problem(
         target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped), pricing.fixed
     )
     return _result(problem, found, left_out)
+
+
+def _beyond(row: Row, priors: Priors) -> str:
+    """Why no figures inside their ranges give a measured time, nor nearly; empty: some may.
+
+    The fastest machine has every rate at the top of its range and every cost at the bottom.
+    """
+    rates = row.terms.exponents.min(axis=0, initial=0.0) < 0
+    low, high = priors.low[row.machine], priors.high[row.machine]
+    ends = np.array([np.where(rates, high, low), np.where(rates, low, high)])
+    fastest, slowest = row.terms.latency(ends)[0].tolist()
+    seconds = exp(row.log_seconds)
+    if fastest / _NEARLY <= seconds <= slowest * _NEARLY:
+        return ""
+    possible = f"{format_seconds(fastest)} – {format_seconds(slowest)}"
+    return f"measured {format_seconds(seconds)}; ranges of the figures allow {possible}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,15 +267,15 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
     slopes, residuals = linearise(rows, found.logs)
     fits = [found] * len(rows) if left_out is None else left_out
     outside = np.array([linearise([row], each.logs)[1][0] for row, each in zip(rows, fits, strict=True)])
-    weights = _network_weights([row.network for row in rows])
+    weights = network_weights([row.network for row in rows])
     open_ = np.array([each.sigmas[row.machine] for row, each in zip(rows, fits, strict=True)])
     unsure, factor = np.zeros(len(keys)), _DEFAULT_FACTOR
     if left_out is not None:
         own = slopes * np.array([not is_common(key) for key in keys])  # of one kind of work, not of all
-        unsure = _unsure(own**2, open_**2, outside**2, weights)
+        unsure = unsure_of(own**2, open_**2, outside**2, weights)
     widths = np.sqrt(_SPREAD**2 + (slopes**2 * (open_**2 + unsure)).sum(axis=1))
     if left_out is not None:
-        factor = _quantile(np.abs(outside) / widths, weights)
+        factor = quantile(np.abs(outside) / widths, weights)
     predictions = []
     for number, (row, measurement) in enumerate(zip(rows, problem.measurements, strict=True)):
         fitted = measurement.seconds / exp(residuals[number])
@@ -286,13 +314,13 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
     )
 
 
-def _network_weights(networks: Sequence[str]) -> Floats:
+def network_weights(networks: Sequence[str]) -> Floats:
     """Weights of rows such that each network counts alike, whatever the number of machines it was measured on."""
     counts = Counter(networks)
     return np.array([1 / counts[network] for network in networks])
 
 
-def _unsure(squares: Floats, open_: Floats, errors: Floats, weights: Floats) -> Floats:
+def unsure_of(squares: Floats, open_: Floats, errors: Floats, weights: Floats) -> Floats:
     """How far off the model itself is where each figure rules: variances that make the errors seen most likely.
 
     The error of a network left out has the variance s² = a² + Σ (share of a figure)² · (what is open of it + u). What a
@@ -315,7 +343,7 @@ def _unsure(squares: Floats, open_: Floats, errors: Floats, weights: Floats) -> 
     return np.asarray(unsure * told)
 
 
-def _quantile(widths: Floats, weights: Floats) -> float:
+def quantile(widths: Floats, weights: Floats) -> float:
     """The width that holds `COVERAGE` of what was left out."""
     order = np.argsort(widths)
     reached = np.cumsum(weights[order]) / weights.sum()

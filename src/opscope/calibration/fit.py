@@ -9,6 +9,8 @@ less, as under a Student t distribution.
 
 The minimum is found by Gauss–Newton steps. With few rows and many figures, each is solved in the space of rows: for
 residuals r, derivatives G (row × figure), prior variances V and weights W, the step is V Gᵀ W (1 + W G V Gᵀ W)⁻¹ W r.
+What machines have of their own couples rows of one machine only, so that the large matrix is one block for each machine
+and, beside them, what all share, which has the rank of the number of figures (Woodbury).
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import numpy.typing as npt
 
 from .terms import Floats, Terms
 
-NOISE = 0.2  # of the logarithm of a latency: what repeats and runtimes differ by, and what the model leaves out
-FREEDOM = 4.0  # of the Student t: how soon a row counts as an outlier
+NOISE = 0.1  # of the logarithm of a latency: what repeats and runtimes differ by
+FREEDOM = 1.5  # of the Student t: what the model leaves out of a network makes errors many times the noise
 MOST_STEPS = 25
 _LONGEST_STEP = 0.7
 _DAMPING = 0.7  # of a step: which resource binds an op may change on the way
@@ -71,17 +73,14 @@ def fit(rows: Sequence[Row], priors: Priors, start: Fit | None = None, steps: in
     own = np.zeros((machines, figures)) if start is None else start.own
     variances = priors.shared_sigma**2, priors.own_sigma**2
     machine = np.array([row.machine for row in rows], np.int64)
-    same = machine[:, None] == machine[None, :]
     lowest, highest = (priors.low - priors.centre).min(axis=0), (priors.high - priors.centre).max(axis=0)
     scaled = np.zeros((0, figures))
     for _ in range(steps if rows else 0):
         slopes, residuals = linearise(rows, _logs(shared, own, priors))
         weights = 1 / np.sqrt(1 + (residuals / NOISE) ** 2 / FREEDOM) / NOISE
         scaled = slopes * weights[:, None]
-        covariance = (scaled * variances[0]) @ scaled.T + same * ((scaled * variances[1]) @ scaled.T)
-        inverse = np.linalg.inv(np.eye(len(rows)) + covariance)
         wanted = weights * (residuals + np.einsum("rf,rf->r", slopes, shared + own[machine]))
-        pull = weights * (inverse @ wanted)
+        pull = weights * solved(scaled, variances, machine, wanted)
         own_pull = np.zeros_like(own)
         np.add.at(own_pull, machine, slopes * pull[:, None])
         steps_to = variances[0] * (slopes.T @ pull) - shared, variances[1] * own_pull - own
@@ -92,6 +91,19 @@ def fit(rows: Sequence[Row], priors: Priors, start: Fit | None = None, steps: in
             break
     sigmas = _sigmas(scaled, variances, machine[: len(scaled)], machines)
     return Fit(shared, own, _logs(shared, own, priors), sigmas)
+
+
+def solved(scaled: Floats, variances: tuple[Floats, Floats], machine: npt.NDArray[np.int64], wanted: Floats) -> Floats:
+    """(1 + S V₀ Sᵀ + S V₁ Sᵀ within each machine)⁻¹ applied to what is wanted of each row."""
+    common = scaled * np.sqrt(variances[0])
+    right = np.column_stack((wanted, common))
+    for number in np.unique(machine):
+        mine = machine == number
+        block = np.eye(int(mine.sum())) + (scaled[mine] * variances[1]) @ scaled[mine].T
+        right[mine] = np.linalg.solve(block, right[mine])
+    alone, through = right[:, 0], right[:, 1:]
+    inner = np.eye(common.shape[1]) + common.T @ through
+    return np.asarray(alone - through @ np.linalg.solve(inner, common.T @ alone))
 
 
 def _logs(shared: Floats, own: Floats, priors: Priors) -> Floats:

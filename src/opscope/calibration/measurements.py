@@ -14,10 +14,13 @@ from ..core.provenance import Provenance
 from ..graph.graph import Graph
 from ..machine.target import Target
 from ..recording.folder_reader import read_run
+from ..recording.recording import OpRecord
+from ..recording.recording_file import read_recording
 from .op_rows import op_graph
 
 MOST_ROWS = 100_000
 MOST_SECONDS = 1e6
+MOST_APART = 3.0  # times that rows which measure the same may differ by
 OP_COLUMNS = ("op_type", "shapes", "dtype", "time_ns")
 _MOST_DIGITS = 9  # of a count
 _SUFFIXES = (".onnx", ".tflite", ".mlir")
@@ -98,15 +101,30 @@ def of_one_op(target: Target) -> Target:
 
 def repeated_once(rows: Sequence[Measurement]) -> list[Measurement]:
     """Rows that measure the same become one, with the median of their times: ten repeats are not ten networks."""
+    return [replace(same[0], seconds=median(row.seconds for row in same)) for same in _repeats(rows)]
+
+
+def contradictions(rows: Sequence[Measurement]) -> list[str]:
+    """What is to be said of rows that measure the same and differ by more than any runtime explains."""
+    found = []
+    for same in _repeats(rows):
+        ratio = max(row.seconds for row in same) / min(row.seconds for row in same)
+        if ratio > MOST_APART:
+            places = ", ".join(row.place for row in same[:3]) + (", …" if len(same) > 3 else "")
+            found.append(f"{places}: the same, and times differ by a factor of {ratio:.3g}; the median counts")
+    return found
+
+
+def _repeats(rows: Sequence[Measurement]) -> list[list[Measurement]]:
     groups: dict[object, list[Measurement]] = {}
     for row in rows:
         groups.setdefault((*row.graph_key, row.chip, row.precision, row.cores), []).append(row)
-    return [replace(same[0], seconds=median(row.seconds for row in same)) for same in groups.values()]
+    return list(groups.values())
 
 
 def _read(source: Path, models: Path | None) -> Iterator[Measurement]:
     if source.is_dir():
-        yield _run(source)
+        yield from _run(source)
         return
     try:
         with source.open(newline="", encoding="utf-8-sig") as file:
@@ -155,7 +173,11 @@ def _seconds(text: str, name: str, unit: float, source: Path, line: str) -> floa
     except ValueError:
         found = -1.0
     if not (isfinite(found) and 0 < found < MOST_SECONDS):
-        raise ImportFileError(str(source), line, f"{name} is {printable(repr(text))}; expected a time above 0")
+        raise ImportFileError(
+            str(source),
+            line,
+            f"{name} is {printable(repr(text))}; expected a time above 0 and below {MOST_SECONDS / unit:g}",
+        )
     return found
 
 
@@ -215,14 +237,31 @@ def _shapes(text: str, source: Path, line: str) -> Mapping[str, tuple[int, ...]]
     return found or None
 
 
-def _run(folder: Path) -> Measurement:
+def _run(folder: Path) -> Iterator[Measurement]:
+    """The latency of a run of a model that is there; else its ops, where they are told with their shapes."""
     run = read_run(folder)
-    latency = run.summary.latency
+    latency, model = run.summary.latency, Path(run.info.model)
+    told = read_recording(folder, run)
+    if told is not None and run.info.provenance is Provenance.MEASURED and not model.is_file():
+        rows = [row for row in (_recorded_op(op, number, folder) for number, op in enumerate(told.ops)) if row]
+        if rows:
+            yield from rows
+            return
     if latency.provenance is not Provenance.MEASURED or not latency.value_ns:
         raise ImportFileError(str(folder), "", f"its latency is {latency.provenance}; expected a measured run")
-    model = Path(run.info.model)
     if not model.is_file():
         raise ImportFileError(
             str(folder), "", f"its model {printable(str(model))} is not there; expected the file it is of"
         )
-    return Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, cores=None)
+    yield Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, cores=None)
+
+
+def _recorded_op(op: OpRecord, number: int, folder: Path) -> Measurement | None:
+    """One call of an op; None where it took no time, or is not told well enough to be priced."""
+    if not (op.kind and op.dtype and op.time_ns and op.calls):
+        return None
+    try:
+        graph = op_graph(op.kind, op.shape, op.dtype, folder.name)
+    except ValueError:
+        return None
+    return Measurement(f"{folder.name}: op {number} {printable(op.name)}", graph, op.time_ns / op.calls / 1e9)

@@ -2,7 +2,8 @@
 
 Shapes are those of the inputs and, behind an arrow, of the result: `1x32x128x768;768x3072->1x32x128x3072`. A product or
 an elementwise op needs no result. The second operand of a convolution is its weights; that of a product is, where it
-has two axes longer than 1 and the first one has more, so that all of its rows share it.
+has two axes longer than 1 and the first one has more, so that all of its rows share it. An attention has queries, keys
+and values of four axes: batch, heads, rows and size of a head.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ _MOST_DIGITS = 9  # of an extent
 
 def op_graph(kind: str, shapes: str, dtype: str, source: str) -> Graph:
     """The graph; a ValueError says what is wrong with a row."""
-    untold = kind == "attention"  # shapes do not say how many heads there are
-    if untold or kind not in KINDS or KINDS[kind].family in (Family.CONTROL, Family.OPAQUE, Family.RECURRENT):
+    if kind not in KINDS or KINDS[kind].family in (Family.CONTROL, Family.OPAQUE, Family.RECURRENT):
         raise ValueError(
             f"op_type is {kind!r}; expected a kind that has a cost: conv, matmul, add, softmax, transpose …"
         )
@@ -76,6 +76,14 @@ def _attributes(kind: str, inputs: list[Shape], output: Shape) -> dict[str, Attr
             )
         groups = max(1, inputs[0][1] // inputs[1][1])
         return {"kernel": inputs[1][2:], "groups": groups, "channel_axis": 1}
+    if kind == "attention":
+        if len(inputs) < 3 or any(len(shape) != 4 for shape in inputs[:3]):
+            raise ValueError(
+                "shapes of an attention do not tell its heads; expected 1x12x128x64;1x12x128x64;1x12x128x64"
+            )
+        (batch, heads, rows, size), keys, values = inputs[:3]
+        extents = {"query_length": rows, "key_length": keys[2], "head_size": size, "value_size": values[3]}
+        return {"batch": batch, "heads": heads, **extents}
     if kind in ("max_pool", "average_pool"):
         return {"kernel": (max(1, prod(inputs[0]) // max(1, prod(output))),), "channel_axis": 1}
     return {}

@@ -41,7 +41,7 @@ def target_text(
             tables.setdefault(head, [f"name = {_quoted(getattr(target, part)[number].name)}"])
             header = f"[{part}.{table}] # {number}" if table else head
             lines = tables.setdefault(header, [])
-        lines.append(f"{_bare(leaf)} = {_inline(figure)}")
+        lines.append(f"{_bare(leaf)} = {inline(figure)}")
     parts = ["\n".join(top)]
     parts += ["\n".join([header.partition(" #")[0], *lines]) for header, lines in _in_order(tables)]
     return "\n\n".join(parts) + "\n"
@@ -49,7 +49,7 @@ def target_text(
 
 def language_models_text(figures: Mapping[str, Figure], calibration: Calibration, validation: Validation | None) -> str:
     """The tables that say what a target reaches with language models."""
-    lines = ["[language_models.figures]", *(f"{_quoted(key)} = {_inline(figure)}" for key, figure in figures.items())]
+    lines = ["[language_models.figures]", *(f"{_quoted(key)} = {inline(figure)}" for key, figure in figures.items())]
     parts = ["\n".join(lines) + "\n", table_text("language_models.calibration", calibration)]
     return "\n".join([*parts, *([] if validation is None else [table_text("language_models.validation", validation)])])
 
@@ -91,7 +91,7 @@ def _in_order(tables: Mapping[str, list[str]]) -> list[tuple[str, list[str]]]:
     return sorted(tables.items(), key=lambda item: place(item[0]))
 
 
-def _inline(figure: Figure) -> str:
+def inline(figure: Figure) -> str:
     limits = "".join(
         f", {end} = {_number(getattr(figure, end))}" for end in ("low", "high") if getattr(figure, end) is not None
     )

@@ -13,6 +13,7 @@ from .calibrate import SOURCE, Calibrated
 from .target_file import extends_of, language_models_text, table_text, target_text
 
 ANY_CHIP = "any"
+SHEETS = "data_sheets"  # folder beside targets, of what they were before a fit
 LANGUAGE_MODELS_SOURCE = "llm-fit"
 LEAST_SHARE = 0.01  # of the time of some language model, that a figure of theirs rules
 
@@ -52,7 +53,8 @@ class Writer:
     def _text(self, path: Path, name: str, title: str, machine: int | None) -> str:
         found = self.found
         table = found.shared if machine is None else found.figures[machine]
-        own = {} if machine is None else _own_figures(found.targets[machine], found.base)
+        sheet_file = None if machine is None else _sheet(path.parent, found.machines[machine])
+        own = {} if machine is None or sheet_file else _own_figures(found.targets[machine], found.base)
         sheet = found.base if machine is None else found.targets[machine]
         sources = {figure.source: sheet.sources[figure.source] for figure in own.values()}
         source = LANGUAGE_MODELS_SOURCE if found.of_language_models else SOURCE
@@ -60,14 +62,14 @@ class Writer:
             found.base,
             name=name,
             title=title,
-            extends=self._extends(path.parent, machine),
+            extends=sheet_file or self._extends(path.parent, machine),
             figures={} if found.of_language_models else {**own, **table},
             sources={**({} if found.of_language_models else sources), source: self.told(machine)},
         )
         if found.of_language_models:
             return "\n".join([head, self.language_models(machine)])
         tables = [table_text("calibration", found.calibration)]
-        if self._judges:
+        if self.found.judges:
             tables.append(table_text("validation", found.validation(machine)))
         return "\n".join([head, *tables])
 
@@ -77,12 +79,6 @@ class Writer:
         if self.found.of_language_models and machine is not None and self.found.targets[machine].name == chip:
             return chip
         return extends_of(self.extends, folder)
-
-    @property
-    def _judges(self) -> bool:
-        """Whether there are errors of networks that were left out."""
-        rows = self.found.predictions
-        return bool(rows) and rows[0].left_out_s is not None
 
     def told(self, machine: int | None) -> str:
         """What the figures were fitted to."""
@@ -102,8 +98,13 @@ class Writer:
             for key, figure in table.items()
             if found.calibration.seen.get(key, 0.0) >= LEAST_SHARE
         }
-        judged = replace(found.validation(machine), source=LANGUAGE_MODELS_SOURCE) if self._judges else None
+        judged = replace(found.validation(machine), source=LANGUAGE_MODELS_SOURCE) if self.found.judges else None
         return language_models_text(figures, found.calibration, judged)
+
+
+def _sheet(folder: Path, chip: str) -> str | None:
+    """The data sheet of a chip that lies beside its target, as the target names it."""
+    return f"{SHEETS}/{chip}.toml" if chip and (folder / SHEETS / f"{chip}.toml").is_file() else None
 
 
 def _own_figures(target: Target, base: Target) -> dict[str, Figure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ from ..workflows.own_backends import SIMULATE
 from ..workflows.record import Recorded, analysed, recorded, run_of
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .trials import MOST_COMPILED, run_trials
+
+if TYPE_CHECKING:
+    from ..readers.torch import TorchModel
 
 COMPILING = "compiling"  # what `step` is told while our own compiler is at work
 
@@ -53,7 +57,7 @@ class Request:
 
 def profile_by(
     backend: str | None,
-    model: Path | Graph,
+    model: Path | Graph | TorchModel,
     target: str | Path | Target | None,
     options: ProfileOptions | Mapping[str, Value],
     *,
@@ -74,7 +78,7 @@ def profile_by(
         advise: also try other choices; a backend of a plug-in that cannot is an error, unless `advise_if_able`.
     """
     by_name = None if isinstance(options, ProfileOptions) else options
-    file = model if isinstance(model, Path) else None
+    file = None if isinstance(model, Graph) else model
     own_only = by_name is None or file is None
     choice = catalogue.choose(target, backend=backend, options=by_name, model=file, own_only=own_only)
     if choice.backend not in own_backends.OWN:
@@ -91,11 +95,28 @@ def profile_by(
             progress=progress,
         )
         tell("analysing")
-        return analysed(result, folder, command=command, created=created, sha256=sha256_of(file))
+        return analysed(result, folder, command=command, created=created, sha256=_known_sha256(file))
     machine, place = own_backends.load_target(choice.target)[0], choice.file
     wanted = own_backends.profile_options(options if by_name is None else choice.options, shapes)
-    request = Request(model, machine, wanted, folder, command, created, place, fresh, trials)
+    given, wanted = _readable(model, wanted)
+    request = Request(given, machine, wanted, folder, command, created, place, fresh, trials)
     return profile_model(request, choice.backend, step=step)
+
+
+def _known_sha256(model: Path | TorchModel) -> str | None:
+    return sha256_of(model) if isinstance(model, Path) and model.is_file() else None
+
+
+def _readable(model: Path | Graph | TorchModel, options: ProfileOptions) -> tuple[Path | Graph, ProfileOptions]:
+    """A model that is no file as a graph, read once; the shapes that were asked for are set in it then."""
+    if isinstance(model, Graph) or (isinstance(model, Path) and model.exists()):
+        return model, options
+    from ..readers import graph_of, is_torch_model
+
+    if isinstance(model, Path) and not is_torch_model(model):
+        return model, options
+    graph = graph_of(model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run)
+    return graph, replace(options, shapes={}, batch=None, shapes_from_run=None)
 
 
 def profile_model(request: Request, backend: str, *, step: Step | None = None) -> Recorded:
@@ -211,9 +232,10 @@ def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Requ
 def _earlier_info(folder: Path) -> RunInfo | None:
     """The info of the run that is in the folder already; None where there is none, or it cannot be read."""
     from ..recording.head_file import read_info
+    from ..recording.schema import HEAD_FILE
 
     try:
-        return read_info(folder) if (folder / "run.json").exists() else None
+        return read_info(folder) if (folder / HEAD_FILE).exists() else None
     except ProfilerError:
         return None
 

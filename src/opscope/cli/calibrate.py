@@ -16,7 +16,8 @@ from ..core.errors import UsageError
 class CalibrateCommand:
     """Fit the figures of a target that have a range to what was measured, inside that range and pulled toward the data
     sheet. Writes the new target, with the source and the range of each fitted figure, and beside it what was predicted
-    for each measurement. Predictions on it then carry a range that held for networks left out of the fit."""
+    for each measurement, as JSON and as a page. Predictions on it then carry a range that held for networks left out
+    of the fit."""
 
     examples = """\
 examples:
@@ -39,6 +40,7 @@ shapes (input=1x3x224x224;mask=1x128). A run that was measured counts as one row
         from .. import api
         from ..calibration.write import Writer
         from ..views.json.calibration_json import calibrated_json
+        from ..views.page.calibration_page import CalibrationPage
         from ..views.text.calibration_text import calibrated_text
 
         if args.output is None:
@@ -57,7 +59,9 @@ shapes (input=1x3x224x224;mask=1x128). A run that was measured counts as one row
             writer.chips(args.output)
             beside = args.output / "calibration.json"
         write_result(_writes(text), beside)
-        lines = [*calibrated_text(found), "", f"written: {args.output}, {beside}"]
+        page = beside.with_suffix(".html")
+        write_result(lambda out: CalibrationPage().render(found, out), page)
+        lines = [*calibrated_text(found), "", f"written: {args.output}, {beside}, {page}"]
         write_result(_writes(text if args.json else "\n".join(lines) + "\n"), None)
         return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.errors import ModelError
 from ..core.files import sha256_of
@@ -25,18 +26,21 @@ from .price import Machine
 from .report import Layer, Report
 from .work import MAC_DEFINITION
 
+if TYPE_CHECKING:
+    from ..readers.torch import TorchModel
+
 TIGHT = 0.75
 CRITICAL = 0.95
 PEAK_TENSORS = 8
 BEST = "best"
 
 
-def report_model(model: Path | Graph, target: str | Path | Target, options: ReportOptions) -> Report:
+def report_model(model: Path | Graph | TorchModel, target: str | Path | Target, options: ReportOptions) -> Report:
     """The resource report of a model file, or of a graph; the hash of a graph that is in memory is not known."""
     chosen = with_precision(target, options.precision, kv_cache=options.kv_cache)
     machine = use_machine(chosen, cores=options.cores, devices=options.devices)
     graph = graph_of(model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run)
-    sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) else None
+    sha256 = sha256_of(model) if options.fingerprint and isinstance(model, Path) and model.is_file() else None
     as_stored = isinstance(model, Path) and not (options.shapes or options.batch or options.shapes_from_run)
     examined = examine(graph, machine.target.runtime) if isinstance(model, Path) else None
     if examined is not None and examined.refusals:

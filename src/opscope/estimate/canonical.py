@@ -17,11 +17,14 @@ from ..core.units import Bytes
 from ..graph.graph import ABSENT, DType, Graph, Note, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
-from .forms.chains import free_joins, fuse_chains, rename_layouts
+from .forms.chains import free_joins, fuse_chains, in_passing, rename_layouts, rescaled_joins
+from .forms.masks import KIND as MASKED_SOFTMAX
+from .forms.masks import fuse_masks
 from .forms.planes import on_planes, with_scales
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
+_GELU = "gelu"
 _RESCALES_OUTPUT = {"sub", "mul"}  # take a quantize behind them, and nothing else
 
 
@@ -32,12 +35,18 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
     if graph.quantize_ops_annotate:
         graph = fold_quantisation(graph, target.runtime.floats)
         graph = fuse(graph, target.runtime.fuses)  # ops that a pair separated are adjacent now
+    if any(MASKED_SOFTMAX in engine.kernels for engine in target.engines):
+        graph = fuse_masks(graph)
     if target.runtime.channels_last:
         graph = rename_layouts(graph)
     if target.runtime.joins_in_place:
         graph = free_joins(graph)
+    if target.runtime.rescales_joins:
+        graph = rescaled_joins(graph)
     if target.runtime.fuses_chains:
         graph = fuse_chains(graph)
+    if _GELU in target.runtime.fuses:
+        graph = in_passing(graph, _GELU)
     if target.runtime.scale_bytes is not None:
         graph = with_scales(graph, target.runtime.scale_bytes.value)
     if target.runtime.planes:

@@ -8,6 +8,7 @@ from ..core.units import Cycles
 from ..machine.target import Figure
 
 LAUNCH = "launch"
+DISPATCH = "dispatch"
 LAYOUT = "layout"
 EXCHANGE = "exchange"
 CALL = "call"

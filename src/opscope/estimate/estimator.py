@@ -16,6 +16,7 @@ from .canonical import canonicalise
 from .cost import Cost
 from .forms.state import State
 from .kernels import converted_inputs, tiled_tensors
+from .machines import at_clock_of
 from .memory import MemoryPlan, plan_memory
 from .price import Machine, Task, op_joules, price, price_call, task_of
 from .ranges import calibrated_range
@@ -44,6 +45,7 @@ class Estimate:
 def estimate(graph: Graph, machine: Machine) -> Estimate:
     """Cost every op of the graph in the form the target runs it."""
     canonical = canonicalise(graph, machine.target)
+    machine = at_clock_of(canonical, machine)
     plan = plan_memory(canonical, machine.target.runtime)
     tasks = _tasks(canonical, machine, plan)
     layers = _layers(canonical, machine, plan, tasks)
@@ -88,6 +90,7 @@ def _energy_of_time(found: Estimate, spread: Range) -> Range | None:
 def predict(graph: Graph, machine: Machine) -> Footprint:
     """Return the four numbers that suggestions are compared by, as in `estimate` but without layers and ranges."""
     canonical = canonicalise(graph, machine.target)
+    machine = at_clock_of(canonical, machine)
     plan = plan_memory(canonical, machine.target.runtime)
     latencies: list[float | None] = []
     energies: list[float] = []
@@ -160,16 +163,14 @@ class _Routes:
             own = self.local.bytes.value
             instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
         self.capacity = own * instances
-        keeps = target.tiling is None or target.tiling.keeps_constants
-        # Cores that share images or rows need all constants each, beside their share of the activations.
-        self.constants_are_resident = keeps and _whole_constant_bytes(graph) + plan.bound_bytes / instances <= own
+        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
+        images = _images(graph) if target.tiling is not None else 1
+        self.at_a_time = min(images, machine.lanes) / images
+        self.kept = _kept_share(graph, machine, own - plan.bound_bytes / instances, images) if own else 0.0
         self.outputs = frozenset(graph.outputs)
         self.state = State.of(graph)
         self.live = self.state.live_beside(plan, len(graph.ops))
         self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
-        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
-        images = _images(graph) if target.tiling is not None else 1
-        self.at_a_time = min(images, machine.lanes) / images
         # Devices that share the images of a batch read all constants each; else each reads its own part of them.
         self.copies = machine.devices if images >= machine.devices and not machine.shares_products else 1
 
@@ -187,9 +188,9 @@ class _Routes:
             inside = work.read_bytes + work.write_bytes - boundary - self.state.streamed_bytes(op, self.graph)
             leaves = round(inside * self._outer_share(step, op, work))
             moved[self.activations] = boundary + leaves + self._lost_bytes(op)
-        stays = self.constants_are_resident and not _reads_in_part(op)
-        if not stays and self.constants != self.local.name:
-            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes * self.copies
+        read = round(work.constant_bytes * self.copies * (1.0 if _reads_in_part(op) else 1.0 - self.kept))
+        if read and self.constants != self.local.name:
+            moved[self.constants] = moved.get(self.constants, 0) + read
         return moved
 
     def written(self, step: int, op: Op, work: Work) -> int:
@@ -224,7 +225,7 @@ class _Routes:
         if family in (WorkFamily.ACTIVATIONS_PRODUCT, WorkFamily.SOFTMAX):
             shape = self.graph.tensors[op.outputs[0]].shape or ()
             return max(1, prod(shape[:-2]))
-        if family in (WorkFamily.ELEMENTWISE, WorkFamily.TRANSCENDENTAL):
+        if family is not None and family.general in (WorkFamily.ELEMENTWISE, WorkFamily.TRANSCENDENTAL):
             return max((self.slices.get(t, 1) for t in op.inputs), default=1)
         return 1
 
@@ -252,6 +253,24 @@ class _Routes:
         read = sum(tensors[t].bytes or 0 for t in op.inputs if t in self.state.outside)
         written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
         return min(read, work.read_bytes) + min(written, work.write_bytes)
+
+
+def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> float:
+    """Share of the constants that stay in local memory: all where each core has room for all of them.
+
+    A compiler that cuts work in tiles keeps as many as there is room for beside tiles that are read ahead. Cores that
+    share images need all constants each, those that share one image a part.
+    """
+    tiling, whole = machine.target.tiling, _whole_constant_bytes(graph)
+    if tiling is not None and not tiling.keeps_constants:
+        return 0.0
+    if whole <= room:
+        return 1.0
+    if tiling is None or tiling.whole_weights:
+        return 0.0
+    ahead = tiling.buffers.value * tiling.weight_bytes.value
+    own = whole if images >= machine.lanes else whole / machine.lanes
+    return max(0.0, min(1.0, (room - ahead) / 2 / own))
 
 
 def _images(graph: Graph) -> int:
@@ -343,6 +362,8 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         traffic={name: size * trips for name, size in task.traffic.items()},
         work_known=work.known,
         unknown=unknown,
+        module=op.module,
+        line=op.line,
     )
 
 

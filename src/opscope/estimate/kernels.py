@@ -1,10 +1,10 @@
-"""Kernels: which published cost applies to an op, how an engine's tiles pad it, and what changing layouts costs."""
+"""Kernels: which published cost applies to an op, how tiles and waves pad it, and what changing layouts costs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
@@ -118,6 +118,57 @@ def _padded_reduction(extents: Extents, engine: Engine, tile: int) -> int:
 
 def _padded(extent: int, tile: int) -> int:
     return -(-extent // tile) * tile
+
+
+# ---- waves ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """What a unit of an engine does for a product that is cut into blocks of its result."""
+
+    macs: int  # of whole blocks, wave after wave
+    operands: int  # elements that enter it for them
+    parts: int  # of the reduction; more than one are added up by a command of their own
+
+
+def waves(extents: Extents, macs: int, shapes: Sequence[ArrayShape], engine: Engine, units: int) -> Iterator[Waves]:
+    """Every way to cut a product.
+
+    A unit makes one block at a time, so blocks go in waves, and the last wave leaves units idle; blocks at the edges
+    are computed whole. For each step of the reduction a row and a column of the block enter the unit: small blocks
+    keep more units busy, large ones need fewer operands. Where blocks are few, a long reduction may be cut into parts
+    (`reduction_parts`), which a command of its own adds up.
+
+        1576 × 2304 in blocks of 256 × 128   7 × 18 = 126 blocks, one wave of 132: 95 % of the units work
+        49 × 512    in blocks of 64 × 64     8 blocks: 6 % of them, or 97 % with the reduction in 16 parts
+    """
+    reduced = extents.reduced * extents.taps
+    whole = extents.rows * extents.produced * reduced
+    products = max(1, round(macs / whole))  # of a batch, or of groups
+    for shape in shapes:
+        rows, channels = round(shape.rows.value), round(shape.channels.value)
+        blocks = products * ceil(extents.rows / rows) * ceil(extents.produced / channels)
+        for parts in _parts(reduced, engine):
+            steps = ceil(blocks * parts / units) * ceil(reduced / parts)
+            yield Waves(steps * rows * channels, steps * (rows + channels), parts)
+
+
+def _parts(reduced: int, engine: Engine) -> Iterator[int]:
+    """Ways to cut a reduction: into 1, 2, 4, … parts, none shorter than a tile of it."""
+    most = 1 if engine.reduction_parts is None else round(engine.reduction_parts.value)
+    step = 1 if engine.tile_extent is None else round(engine.tile_extent.value)
+    parts = 1
+    while parts == 1 or (parts <= most and reduced >= parts * step):
+        yield parts
+        parts *= 2
+
+
+def blocks_for(extents: Extents | None, engine: Engine, family: WorkFamily | None) -> tuple[ArrayShape, ...]:
+    """Blocks that a product of a family may be cut into; none where an engine has no units to spread them over."""
+    if extents is None or not extents.rows * extents.produced * extents.reduced:
+        return ()
+    return tuple(shape for shape in engine.output_blocks if not shape.work or (family and family.value in shape.work))
 
 
 def has_weights(op: Op, graph: Graph) -> bool:

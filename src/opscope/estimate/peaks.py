@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..machine.target import Engine, Memory, Route, Scope, Target
 from ..program.bounds import Bounds, MemoryPeak, Rate, RoutePeak, UnitPeak
+from .price import launch_cycles
 
 
 def peaks_of(target: Target, units: Iterable[tuple[str, Engine, int]]) -> Bounds:
@@ -20,13 +21,13 @@ def peaks_of(target: Target, units: Iterable[tuple[str, Engine, int]]) -> Bounds
     )
     routes = ((route.name, _rate(route)) for route in target.routes)
     tables = (
-        (name, {dtype: figure.value * count for dtype, figure in engine.macs_per_cycle.items()})
+        (name, {dtype: figure.value * count for dtype, figure in engine.macs_per_cycle.items()}, launch_cycles(engine))
         for name, engine, count in units
     )
     return Bounds(
         memories=tuple(memories),
         routes=tuple(RoutePeak(name, rate) for name, rate in routes if rate is not None),
-        units=tuple(UnitPeak(name, table) for name, table in tables if table),
+        units=tuple(UnitPeak(name, table, started) for name, table, started in tables if table),
     )
 
 

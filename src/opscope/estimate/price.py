@@ -12,11 +12,13 @@ from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
-from .cost import CALL, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
+from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
 from .forms.state import State
-from .kernels import Extents, constant_form, form_of, padding, product_extents
+from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
 from .work import DEQUANTIZE_INTEGERS, Work, number, work_of
+
+_REORDERED = 3  # tensors of an op: what it reads, its weights, its result
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
 def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
-    stages = [stage for stage in _stages(task, engine) if stage.cycles]
+    stages = [stage for stage in _stages(task, engine, units) if stage.cycles]
     parts = [Part(engine.name, Cycles(stage.cycles / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
     for memory in machine.target.memories:
@@ -113,13 +115,46 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
+    parts += _reordering(task, machine)
     parts += _exchange(task, machine)
     if parts:
         parts += _control(task, engine, machine)
-    if parts and engine.launch_cycles is not None:
-        cycles = engine.launch_cycles.value * _launches(task.op)
-        parts.append(Part(LAUNCH, Cycles(cycles), overlaps=False, figures=(engine.launch_cycles,)))
+    if parts:
+        parts += _starts(task.op, engine, machine)
     return Cost(tuple(parts))
+
+
+def _starts(op: Op, engine: Engine, machine: Machine) -> list[Part]:
+    """Return what starting the commands of an op takes: on the engine, and of a host that starts ahead of it.
+
+    What the host takes for the next op overlaps this one; but no op begins before the host has started it, so that one
+    that is shorter lasts as long.
+    """
+    launches = _launches(op) * commands_of(op, engine)
+    found = []
+    if engine.launch_cycles is not None:
+        cycles = Cycles(engine.launch_cycles.value * launches)
+        found.append(Part(LAUNCH, cycles, overlaps=False, figures=(engine.launch_cycles,)))
+    if engine.dispatch_seconds is not None:
+        cycles = Cycles(engine.dispatch_seconds.value * launches * machine.clock_hz)
+        found.append(Part(DISPATCH, cycles, figures=(engine.dispatch_seconds,)))
+    return found
+
+
+def _reordering(task: Task, machine: Machine) -> list[Part]:
+    """Return what passes before and behind an op take that put its operands, weights too, and its result in order."""
+    if task.family is None or task.family.value not in machine.target.runtime.reorders:
+        return []
+    for engine in machine.target.engines:
+        rate = engine.rate_of(WorkFamily.TRANSPOSITION, task.placement.dtype)
+        if rate is not None:
+            cycles = 2 * task.work.bytes / (rate[0].value * rate[1].value) / (machine.lanes * engine.units)
+            parts = [Part(LAYOUT, Cycles(cycles), overlaps=False, figures=rate)]
+            if engine.launch_cycles is not None:
+                starts = Cycles(_REORDERED * engine.launch_cycles.value)
+                parts.append(Part(LAYOUT, starts, overlaps=False, figures=(engine.launch_cycles,)))
+            return parts
+    return []
 
 
 def price_call(graph: Graph, machine: Machine) -> Cost:
@@ -161,7 +196,7 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
 
 def commands_of(op: Op, engine: Engine) -> int:
     """Return how many commands an engine takes for an op: some kinds are several kernels, one behind the other."""
-    found = engine.commands.get(op.kind)
+    found = engine.commands.get(op.kind, engine.commands.get(op.family.value))
     return 1 if found is None else round(found.value)
 
 
@@ -232,8 +267,8 @@ class _Stage:
     figures: tuple[Figure, ...]
 
 
-def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
-    """What an engine does for an op, one after the other, on a single lane.
+def _stages(task: Task, engine: Engine, units: int = 1) -> tuple[_Stage, ...]:
+    """What an engine does for an op, one after the other, on a single lane of so many units that share it.
 
     A published kernel cost takes precedence over the rate of a family of work, and that over the peak rate.
     """
@@ -249,7 +284,7 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
     if rate is not None and not work.macs:
         return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
     elements = engine.rate(engine.element_ops_per_cycle, dtype)
-    stages = list(_product(task, engine, rate)) if work.macs else []
+    stages = list(_product(task, engine, rate, units)) if work.macs else []
     in_passing = bool(stages) and bool(engine.output_elements_per_cycle)  # the output stage applies activations
     if work.element_ops and elements is not None and not in_passing:
         growth = (
@@ -259,14 +294,14 @@ def _stages(task: Task, engine: Engine) -> tuple[_Stage, ...]:
     return tuple(stages)
 
 
-def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> tuple[_Stage, ...]:
-    """Multiply-accumulates, with padding to full tiles: a matrix engine computes whole tiles only.
+def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None, units: int) -> tuple[_Stage, ...]:
+    """Multiply-accumulates, with padding to full tiles and waves: a matrix engine computes whole tiles only.
 
     Weights stream in and results leave while the array computes: the slowest of the three decides. Where results leave
     apart, theirs is a stage of its own.
     """
     work, dtype = task.work, task.placement.dtype
-    found = []
+    found, apart = [], []
     peak = engine.rate(engine.macs_per_cycle, dtype)
     if peak is not None:
         figures = rate or ((peak,) if engine.efficiency is None else (peak, engine.efficiency))
@@ -275,7 +310,8 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> 
         whole = rate is not None and depthwise and engine.tap_extent is None
         growth = 1.0 if whole else padding(task.extents, engine, task.family)
         cycles = work.macs * growth / prod(figure.value for figure in figures)
-        found.append(_Stage(cycles, figures))
+        blocks = _in_waves(task, engine, figures, units) if blocks_for(task.extents, engine, task.family) else []
+        found, apart = blocks[:1] or [_Stage(cycles, figures)], blocks[1:]
     if engine.weight_bytes_per_cycle is not None and found:
         load = engine.weight_bytes_per_cycle
         found.append(_Stage(work.weight_bytes / load.value, (load,)))
@@ -285,7 +321,27 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None) -> 
     if table is not None and task.op.attributes.get("activation") in TRANSCENDENTAL_KINDS:
         results.append(_Stage(task.outputs / table.value, (table,)))
     together = [found, results] if engine.results_apart else [[*found, *results]]
-    return tuple(max(stages, key=lambda stage: stage.cycles) for stages in together if stages)
+    return (*(max(stages, key=lambda stage: stage.cycles) for stages in together if stages), *apart)
+
+
+def _in_waves(task: Task, engine: Engine, figures: tuple[Figure, ...], units: int) -> list[_Stage]:
+    """Stages of a product that is cut into blocks, in the way that takes least: its MACs or operands on their way,
+    whichever take longer, and the start of what adds up parts. All units are busy as long as the last of them.
+    """
+    shapes = blocks_for(task.extents, engine, task.family)
+    if task.extents is None:
+        return []
+    rate, size = engine.operand_bytes_per_cycle, task.placement.dtype.size_bytes(1024) / 1024
+    ways = []
+    for way in waves(task.extents, task.work.macs, shapes, engine, units):
+        stages = [_Stage(way.macs * units / prod(figure.value for figure in figures), figures)]
+        if rate is not None:
+            stages.append(_Stage(way.operands * units * size / rate.value, (rate,)))
+        longest = [max(stages, key=lambda stage: stage.cycles)]
+        if way.parts > 1 and engine.launch_cycles is not None:
+            longest.append(_Stage(engine.launch_cycles.value * units, (engine.launch_cycles,)))
+        ways.append(longest)
+    return min(ways, key=lambda stages: sum(stage.cycles for stage in stages))
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:

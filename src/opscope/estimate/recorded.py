@@ -38,7 +38,10 @@ def estimated(report: Report) -> Recording:
     batch = _batch(report)
     totals = _summary(report, arena, trace, batch)
     target = report.target
-    ops = [OpInfo(layer.name, layer.operator, layer.kind, layer.location, layer.unknown) for layer in report.layers]
+    ops = [
+        OpInfo(each.name, each.operator, each.kind, each.location, each.unknown, each.module, each.line)
+        for each in report.layers
+    ]
     return Recording(
         maker="estimate",
         provenance=report.provenance,

@@ -47,6 +47,8 @@ class Layer:
     kernel_shapes: tuple[tuple[int, ...], ...]  # shapes of its constants
     work_known: bool = True  # False: `macs` and `element_ops` are what is known of them, not all
     unknown: str = ""  # why it has no cost; empty: it has
+    module: str = ""  # path of the Python module that it was exported from
+    line: str = ""  # of the user's code that called for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ ABSENT = -1
 # Codes of notes that every figure rests on: what a reader assumed where a file is open, or took from a run.
 ASSUMING = frozenset(
     {"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches", "runs-as"}
-    | {"random-calibration"}
+    | {"random-calibration", "random-weights", "example-inputs"}
 )
 
 
@@ -159,10 +159,17 @@ class Op:
     scope: str = ""  # name of the control-flow op whose body this op is in
     trips: int | None = 1
     sources: tuple[str, ...] = ()  # names of the model's ops that were fused into this one
+    module: str = ""  # path of the Python module that it was exported from: "layers.0.attention"
+    line: str = ""  # of the user's code that called for it: "model.py:12"
 
     @property
     def family(self) -> Family:
         return KINDS[self.kind].family
+
+    def beside(self, kind: str, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Op:
+        """An op of a stage's own, which belongs to this one: from the same place in file and code."""
+        place = (self.location, self.scope)
+        return Op(kind, kind, f"{self.name}/{kind}", inputs, outputs, {}, *place, module=self.module, line=self.line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,8 @@ _ROWS: Mapping[Family, str] = {
     Family.TRANSFORM: "fft",
     Family.POOL: "max_pool average_pool resize:7 roi_pool:16",
     Family.NORMALISE: (
-        "softmax:12 log_softmax:20 layer_norm:7 rms_norm:4 group_norm:7 instance_norm:7 batch_norm:2 l2_norm:4 lrn:20"
+        "softmax:12 masked_softmax:13 log_softmax:20 layer_norm:7 rms_norm:4 group_norm:7 instance_norm:7 batch_norm:2 "
+        "l2_norm:4 lrn:20"
     ),
     Family.REDUCE: "reduce:1 argmax:1 topk cumsum:1 non_max_suppression",
     Family.ELEMENTWISE: (

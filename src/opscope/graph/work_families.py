@@ -26,16 +26,23 @@ class WorkFamily(Enum):
     RECURRENT = "recurrent"
     ELEMENTWISE = "elementwise"
     TRANSCENDENTAL = "transcendental"  # elementwise, by a polynomial or a table
+    ERROR_FUNCTION = "error_function"  # of them, GELU and what else needs erf: by far the longest polynomial
     SOFTMAX = "softmax"
     NORMALISATION = "normalisation"
     POOLING = "pooling"  # and reductions
     TRANSPOSITION = "transposition"  # moves elements to other places: no run of bytes stays together
+    ROW_TRANSPOSITION = "row_transposition"  # of them, those that keep the last axis: rows of it stay together
     COPY = "copy"
     CONVERSION = "conversion"
 
     @property
     def multiplies(self) -> bool:
         return self in _PRODUCTS
+
+    @property
+    def general(self) -> WorkFamily:
+        """The family that it is a special case of, whose rate it has where a target tells them not apart."""
+        return _GENERAL.get(self, self)
 
 
 _PRODUCTS = frozenset(
@@ -49,6 +56,11 @@ _PRODUCTS = frozenset(
         WorkFamily.RECURRENT,
     }
 )
+_GENERAL = {
+    WorkFamily.ERROR_FUNCTION: WorkFamily.TRANSCENDENTAL,
+    WorkFamily.ROW_TRANSPOSITION: WorkFamily.TRANSPOSITION,
+}
+_ERROR_FUNCTION_KINDS = frozenset(("erf", "gelu"))
 TRANSCENDENTAL_KINDS = frozenset(
     {"pow", "elu", "gelu", "erf", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "hard_swish"}
     | {"hard_sigmoid", "softplus", "trigonometric", "reciprocal", "div"}
@@ -74,14 +86,17 @@ def work_family(op: Op, graph: Graph) -> WorkFamily | None:
         second = op.inputs[1] if len(op.inputs) > 1 else ABSENT
         weights = second != ABSENT and graph.tensors[second].role is Role.CONSTANT
         return WorkFamily.WEIGHTS_PRODUCT if weights else WorkFamily.ACTIVATIONS_PRODUCT
-    if op.kind in ("softmax", "log_softmax"):
+    if op.kind in ("softmax", "masked_softmax", "log_softmax"):
         return WorkFamily.SOFTMAX
     if op.kind == "batch_norm":  # one factor and one sum for each channel
         return WorkFamily.ELEMENTWISE
     if op.kind in _TRANSPOSING_KINDS:
-        return WorkFamily.TRANSPOSITION
+        order = op.attributes.get("permutation")
+        rows = isinstance(order, tuple) and bool(order) and order[-1] == len(order) - 1
+        return WorkFamily.ROW_TRANSPOSITION if rows else WorkFamily.TRANSPOSITION
     if op.family is Family.ELEMENTWISE and not TRANSCENDENTAL_KINDS.isdisjoint(kinds_of(op)):
-        return WorkFamily.TRANSCENDENTAL
+        hard = not _ERROR_FUNCTION_KINDS.isdisjoint(kinds_of(op))
+        return WorkFamily.ERROR_FUNCTION if hard else WorkFamily.TRANSCENDENTAL
     return _BY_FAMILY.get(op.family)
 
 

@@ -30,6 +30,7 @@ _DTYPES = {dtype.label for dtype in DType} | {ANY}
 _DIVISORS = {  # figures that something is divided by
     "core_hz",
     "stats_hz",
+    "integer_hz",
     "cores",
     "devices",
     "macs_per_cycle",
@@ -43,6 +44,8 @@ _DIVISORS = {  # figures that something is divided by
     "row_extent",
     "rows",
     "channels",
+    "reduction_parts",
+    "operand_bytes_per_cycle",
     "tap_extent",
     "efficiency",
     "write_efficiency",
@@ -62,6 +65,11 @@ _VARIANTS = {  # forms of kinds that cost differently
 } | {"odd_transpose"}
 _WORK = {family.value for family in WorkFamily}
 _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
+
+
+_FIT = "calibration"  # the table that a fit writes
+_TOLD_BY_FIT = (_FIT, "validation", "language_models")
+_FITTED = "fit"  # the source of figures that it sets
 
 
 def catalogue() -> dict[str, Path]:
@@ -86,6 +94,38 @@ def load(name: str) -> Target:
     if path is None:
         raise unknown(name)
     return read(path)
+
+
+def data_sheet(name: str) -> Target:
+    """The target called `name` without what a fit to measurements wrote into it: the figures of its data sheet."""
+    import msgspec
+
+    path = file_of(name)
+    if path is None:
+        raise unknown(name)
+
+    def document(at: Path) -> Document:
+        found = _document(_bytes_of(at), str(at))
+        return _without_fit(found) if _FIT in found else found
+
+    return msgspec.convert(merged(with_bases(document(path), str(path), catalogue(), document)), Target)
+
+
+def _without_fit(document: Document) -> Document:
+    """The tables of a file that a fit wrote, without its figures and without what it says of itself."""
+    return {key: _unfitted(value) for key, value in document.items() if key not in _TOLD_BY_FIT and not _is_fit(value)}
+
+
+def _unfitted(value: object) -> object:
+    if isinstance(value, list):
+        return [_unfitted(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _unfitted(part) for key, part in value.items() if not _is_fit(part)}
+
+
+def _is_fit(value: object) -> bool:
+    return isinstance(value, dict) and value.get("source") == _FITTED and "value" in value
 
 
 def is_path(name: str) -> bool:
@@ -260,8 +300,9 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
         yield f"{place}.output_elements_per_cycle", engine.output_elements_per_cycle, _DTYPES
         yield f"{place}.commands", engine.commands, _OPS
         yield f"{place}.shared_work", engine.shared_work, _WORK
-        for shape in engine.array_shapes:
-            yield f"{place}.array_shapes.work", shape.work, _WORK
+        for name, shapes in (("array_shapes", engine.array_shapes), ("output_blocks", engine.output_blocks)):
+            for shape in shapes:
+                yield f"{place}.{name}.work", shape.work, _WORK
         yield f"{place}.reached", engine.reached, _WORK
         for family, table in engine.reached.items():
             yield f"{place}.reached.{family}", table, _DTYPES
@@ -270,6 +311,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
     yield "call_seconds", target.call_seconds, _DTYPES
     yield "runtime.in_place", target.runtime.in_place, KINDS
     yield "runtime.fuses", target.runtime.fuses, KINDS
+    yield "runtime.reorders", target.runtime.reorders, _WORK
     yield "runtime.rescales", target.runtime.rescales, KINDS
     yield "runtime.floats", target.runtime.floats, KINDS
     yield "runtime.planes", target.runtime.planes, KINDS
@@ -327,8 +369,13 @@ def figures(noun: object, place: str = "") -> Iterator[tuple[str, Figure]]:
 
 
 def for_language_models(target: Target) -> Target:
-    """The target as language models meet it: with the figures, and the fit to measurements, that hold for them."""
+    """The target as language models meet it: with the figures, and the fit to measurements, that hold for them.
+
+    Of all their weights next to nothing stays in local memory, however much of one layer would.
+    """
     found = target.language_models
+    if target.tiling is not None:
+        target = replace(target, tiling=replace(target.tiling, keeps_constants=False))
     if found is None:
         return target
     fitted = found.calibration is not None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from math import exp, hypot, log
 from typing import TypeVar
 
 from .target import Clocks, Engine, Figure, Memory, Route, Target
@@ -24,11 +25,13 @@ _Figures = TypeVar("_Figures", Clocks, Engine, Memory, Route, Target)
 _RATES = frozenset(
     {  # figures that are fast where they are large
         "core_hz",
+        "integer_hz",
         "macs_per_cycle",
         "element_ops_per_cycle",
         "efficiency",
         "write_efficiency",
         "weight_bytes_per_cycle",
+        "operand_bytes_per_cycle",
         "output_elements_per_cycle",
         "lookup_elements_per_cycle",
         "vector_bytes_per_cycle",
@@ -42,6 +45,7 @@ _RATES = frozenset(
 _COSTS = frozenset(
     {  # figures that are fast where they are small
         "launch_cycles",
+        "dispatch_seconds",
         "command_cycles",
         "kernels",
         "picojoules_per_mac",
@@ -85,6 +89,20 @@ def _part_at_corner(part: _Figures, corner: Corner) -> _Figures:
         elif isinstance(found, Mapping):
             changes[name] = {key: _table_at_end(value, to_largest) for key, value in found.items()}
     return replace(part, **changes)  # type: ignore[arg-type]
+
+
+def range_with(error: Figure | None, value: float, ends: Sequence[float]) -> tuple[float, float]:
+    """Least and most that a time may be: figures may be off, and so may the model itself, each on its own.
+
+    Logarithms of both are added as squares: figures that may make it 3 % faster and a model that may be 4 % off leave
+    it 5 % faster.
+    """
+    low, high = min(value, *ends), max(value, *ends)
+    if error is None or low <= 0:
+        return low, high
+    faster = hypot(log(value / low), log(error.value / error.smallest))
+    slower = hypot(log(high / value), log(error.largest / error.value))
+    return value / exp(faster), value * exp(slower)
 
 
 def _table_at_end(value: Figure | Mapping[str, Figure], to_largest: bool) -> Figure | dict[str, Figure]:

@@ -44,6 +44,7 @@ class Clocks:
 
     core_hz: Figure
     stats_hz: Figure | None = None  # the timer that statistics count in
+    integer_hz: Figure | None = None  # of the core while it multiplies integers, where their power leaves it more
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,12 @@ class Engine:
     array_shapes: tuple[
         ArrayShape, ...
     ] = ()  # of a step: work is padded to whole ones, of the shape that pads it least
+    output_blocks: tuple[ArrayShape, ...] = ()
+    """Blocks of a product's result, of which a unit makes one at a time: in waves over all units, the last part filled
+    (`estimate/kernels.py`)."""
+    operand_bytes_per_cycle: Figure | None = None  # that enter a unit for the block it makes
+    reduction_parts: Figure | None = None  # that a reduction may be cut into at the most, where blocks are few
+    dispatch_seconds: Figure | None = None  # of a host that starts its ops one by one, while earlier ones still run
     shared_work: tuple[str, ...] = ()  # families of work that its units share; empty: all; others run on the first
     commands: Mapping[str, Figure] = field(default_factory=dict)  # that an op of a kind takes; 1 for the others
     taps_apart: bool = False  # channels are padded for each tap of a convolution, unless several taps fit a tile
@@ -141,7 +148,7 @@ class Engine:
 
     def rate_of(self, family: WorkFamily | None, dtype: DType) -> tuple[Figure, Figure] | None:
         """Peak of a family of work and the share of it that is reached, where the file has them."""
-        table = None if family is None else self.reached.get(family.value)
+        table = None if family is None else self.reached.get(family.value, self.reached.get(family.general.value))
         if family is None or table is None:
             return None
         peak = self.rate(self.macs_per_cycle, dtype) if family.multiplies else self.vector_bytes_per_cycle
@@ -287,7 +294,9 @@ class Runtime:
     fuses: tuple[str, ...] = ()  # kinds that disappear into the op before them
     fuses_chains: bool = False  # elementwise ops one behind the other run as one, their values never leaving it
     joins_in_place: bool = False  # makers of the operands of a concatenation write them side by side
+    rescales_joins: bool = False  # operands of a concatenation of integers get its scale: once for each that reads them
     channels_last: bool = False  # its own order: a transposition to or from it only renames bytes
+    reorders: tuple[str, ...] = ()  # families of work whose operands, weights and results are each put in order apart
     rescales: tuple[str, ...] = ()  # kinds with inputs at scales of their own: rescales before them disappear
     floats: tuple[str, ...] = ()  # kinds that are computed in float even between quantised tensors
     interpreter: str = ""  # of a plug-in, which knows what it runs and how it takes memory; empty: none
@@ -332,6 +341,7 @@ class Target:
     commands: Mapping[str, str] = field(default_factory=dict)  # kind → name the vendor's tools print for it
     precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
     idle_watts: Figure | None = None
+    model_error: Figure | None = None  # factor on simulated times that their figures do not explain: 1, from and to
     call_seconds: Mapping[str, Figure] = field(default_factory=dict)
     """Of each inference, whatever the network, from the call until work starts; by data type of the inputs."""
     call_bytes_per_second: Figure | None = None  # at which inputs are handed over and outputs are handed back

@@ -11,7 +11,7 @@ import pytest
 
 from measured_rows import make_networks, rows_of, seconds_on
 from opscope.calibration.calibrate import Calibrated, calibrate
-from opscope.calibration.fit import Priors, fit
+from opscope.calibration.fit import Priors, fit, solved
 from opscope.calibration.measurements import Measurement
 from opscope.calibration.terms import fitted_keys, values_of
 from opscope.core.errors import UsageError
@@ -75,7 +75,7 @@ def test_the_fitted_target_says_what_the_fit_said(found: Calibrated, base: Targe
         assert seconds_on(target, row.measurement.model) == pytest.approx(row.fitted_s, rel=1e-6)
 
 
-@pytest.mark.parametrize("factor", [1e-4, 1e4])
+@pytest.mark.parametrize("factor", [0.05, 300.0])
 def test_figures_stay_inside_their_ranges(factor: float, base: Target, models: dict[str, Path]) -> None:
     rows = [replace(row, seconds=row.seconds * factor) for row in rows_of(base, models)]
     fitted = calibrate(base, rows)
@@ -187,3 +187,13 @@ def test_other_figures_change_nothing_else(base: Target) -> None:
     assert changed.clocks.core_hz == new
     assert changed.engines[0].reached["softmax"]["*"].value == 0.2
     assert replace(changed, clocks=base.clocks, engines=base.engines) == base
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_machine_by_machine_the_rows_are_solved_as_all_at_once(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    scaled, wanted = draw.normal(size=(30, 7)), draw.normal(size=30)
+    variances, machine = (draw.random(7), draw.random(7)), draw.integers(0, 4, 30)
+    same = machine[:, None] == machine[None, :]
+    whole = np.eye(30) + (scaled * variances[0]) @ scaled.T + same * ((scaled * variances[1]) @ scaled.T)
+    assert solved(scaled, variances, machine, wanted) == pytest.approx(np.linalg.solve(whole, wanted))

@@ -127,7 +127,7 @@ def test_rows_of_ops_are_graphs_of_one_op(folder: Path) -> None:
     [
         ("nothing,4x8,f16,1", "op_type is 'nothing'; expected a kind that has a cost"),
         ("lstm,4x8,f16,1", "op_type is 'lstm'; expected a kind that has a cost"),
-        ("attention,4x8;4x8;4x8,f16,1", "op_type is 'attention'; expected a kind that has a cost"),
+        ("attention,4x8;4x8;4x8,f16,1", "shapes of an attention do not tell its heads; expected 1x12x128x64"),
         ("add,4x8,f17,1", "dtype is 'f17'; expected one of"),
         ("add,,f16,1", "shapes has no input"),
         ("add,4x0,f16,1", "shapes has '4x0'; expected extents above 0"),

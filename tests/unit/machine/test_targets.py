@@ -299,3 +299,25 @@ def test_what_a_route_carries_and_serves_is_checked() -> None:
         assert message in str(caught.value)
     target = targets.load("torq-sl2610")
     assert [target.memory_of(route) for route in target.routes] == ["XRAM", "XRAM", "DTCM", "DTCM"]
+
+
+@pytest.mark.parametrize("name", [name for name in targets.catalogue() if targets.load(name).calibration])
+def test_what_a_fitted_target_was_before_is_no_fit(name: str) -> None:
+    sheet = targets.data_sheet(name)
+    assert sheet.calibration is None
+    before = dict(targets.figures(sheet))
+    for key, figure in targets.figures(targets.load(name)):
+        if figure.source not in ("fit", "llm-fit"):
+            assert before[key].value == figure.value, key
+        assert key not in before or before[key].source != "fit"
+
+
+def test_a_special_family_has_the_rate_of_its_general_one_where_a_target_tells_them_not_apart() -> None:
+    table = {"transposition": {"*": Figure(0.5, "s")}, "transcendental": {"*": Figure(0.1, "s")}}
+    engine = Engine("e", ("*",), True, vector_bytes_per_cycle=Figure(64, "s"), reached=table)
+    for family in (WorkFamily.ROW_TRANSPOSITION, WorkFamily.ERROR_FUNCTION):
+        assert engine.rate_of(family, DType.I8) == engine.rate_of(family.general, DType.I8) is not None
+        apart = replace(engine, reached={**table, family.value: {"*": Figure(0.9, "s")}})
+        rate = apart.rate_of(family, DType.I8)
+        assert rate is not None
+        assert rate[1].value == 0.9

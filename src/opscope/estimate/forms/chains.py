@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...graph.graph import ABSENT, Graph, Op
+from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
-from ...graph.work_families import TRANSCENDENTAL_KINDS
+from ...graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 
 
 @dataclass(slots=True)
@@ -77,6 +77,49 @@ def _as_one(ops: Sequence[Op]) -> Op:
     names = tuple(name for op in ops for name in (op.sources or (op.name,)))
     attributes = {**ops[-1].attributes, "chain": " ".join(kinds)}
     return replace(ops[-1], kind=kind, inputs=outside, attributes=attributes, sources=names)
+
+
+def in_passing(graph: Graph, activation: str) -> Graph:
+    """Let products with weights apply the error functions that read nothing but their result, on its way out."""
+    uses = Counter(t for op in graph.ops for t in op.inputs)
+    uses.update(graph.outputs)
+    made_by = {t: position for position, op in enumerate(graph.ops) for t in op.outputs}
+    ops: list[Op | None] = list(graph.ops)
+    for position, op in enumerate(graph.ops):
+        values = [t for t in op.inputs if t != ABSENT and graph.tensors[t].role is not Role.CONSTANT]
+        maker = made_by.get(values[0]) if len(values) == 1 and uses[values[0]] == 1 else None
+        product = None if maker is None else ops[maker]
+        if maker is None or product is None or work_family(op, graph) is not WorkFamily.ERROR_FUNCTION:
+            continue
+        takes = work_family(product, graph) is WorkFamily.WEIGHTS_PRODUCT and "activation" not in product.attributes
+        if takes and product.scope == op.scope:
+            names = (*(product.sources or (product.name,)), *(op.sources or (op.name,)))
+            attributes = {**product.attributes, "activation": activation}
+            ops[maker] = replace(product, outputs=op.outputs, attributes=attributes, sources=names)
+            ops[position] = None
+            made_by.update(dict.fromkeys(op.outputs, maker))
+    return replace(graph, ops=tuple(op for op in ops if op is not None))
+
+
+def rescaled_joins(graph: Graph) -> Graph:
+    """Rescale what several concatenations of integers read: a tensor has one scale, each of them has its own.
+
+    The first that reads it has the scale that the tensor is made with.
+    """
+    ops: list[Op] = []
+    tensors = list(graph.tensors)
+    joined: set[int] = set()
+    for op in graph.ops:
+        inputs = list(op.inputs)
+        for place, t in enumerate(op.inputs if op.kind == "concat" else ()):
+            if t in joined and not tensors[t].dtype.is_float:
+                tensors.append(replace(tensors[t], name=f"{tensors[t].name}/rescaled{len(ops)}", role=Role.ACTIVATION))
+                name = f"{op.name}/rescale{place}"
+                ops.append(Op("quantize", "Rescale", name, (t,), (len(tensors) - 1,), scope=op.scope, trips=op.trips))
+                inputs[place] = len(tensors) - 1
+            joined.add(t)
+        ops.append(replace(op, inputs=tuple(inputs)))
+    return replace(graph, ops=tuple(ops), tensors=tuple(tensors))
 
 
 def rename_layouts(graph: Graph) -> Graph:

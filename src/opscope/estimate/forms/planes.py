@@ -222,15 +222,6 @@ def _another(tensor: Tensor, form: str) -> Tensor:
 
 def _pass(kind: str, source: int, made: int, near: Op, attributes: dict[str, Attribute]) -> Op:
     """An op of the machine's own, which belongs to an op of the network."""
-    return Op(
-        kind,
-        kind,
-        f"{near.name}/{kind}",
-        (source,),
-        (made,),
-        {**attributes, "own": 1},
-        location=near.location,
-        scope=near.scope,
-        trips=near.trips,
-        sources=near.sources or (near.name,),
-    )
+    own = near.beside(kind, (source,), (made,))
+    sources = near.sources or (near.name,)
+    return replace(own, attributes={**attributes, "own": 1}, trips=near.trips, sources=sources)

@@ -146,6 +146,12 @@ MANIFEST = Manifest(
             ".importers.device_files:QnnCsv",
         ),
         Format(
+            "qnn-timeline",
+            "ONNX Runtime session profile with the events of its QNN provider (onnxruntime_profile_*.json)",
+            (Signature(rb"\s*\[", contains=(b'"qnn_event_type"',), finds=(rb'"cat" ?: ?"(?:Session|Node)"',)),),
+            ".importers.session_timeline:QnnTimeline",
+        ),
+        Format(
             "qnn-qhas",
             "QNN HTP analysis summary (QHAS JSON)",
             (Signature(contains=(b'"QHAS"',)), Signature(contains=(b"htp_overall_summary",))),

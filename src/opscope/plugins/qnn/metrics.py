@@ -17,6 +17,7 @@ from .importers.schematic import Traffic
 from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
 from .node_times import FOREGROUND, is_wait, merged
 from .nodes import GraphNodes
+from .parts.correction import Correction
 
 CYCLES = "Simulated (Accelerator exec cycles)"
 LOW, HIGH = (
@@ -28,6 +29,7 @@ _SPILLS = ("Output Spill", "Intermediate Spill")
 _FILLS = {"Input Fill": "input_fill", "Output Spill": "output_spill"}
 BETWEEN = "dispatch and waits"
 ON_DEVICE = "only a device can tell: import its profile"
+ACCELERATOR_ALONE = "the vendor's model covers the accelerator alone: no host, no RPC"
 NO_MODEL = "the vendor's performance model does not know this part"
 
 
@@ -152,12 +154,22 @@ def _ddr_write(graph: CompiledGraph) -> int:
 
 
 def all_metrics(
-    graphs: Sequence[GraphNodes], parts: Sequence[Part], memory: Sequence[MemoryTotal], *, on_cpu: int
+    graphs: Sequence[GraphNodes],
+    parts: Sequence[Part],
+    memory: Sequence[MemoryTotal],
+    *,
+    on_cpu: int,
+    correction: Correction | None,
 ) -> tuple[Metric, ...]:
-    """The list of the seed first, then what goes beyond it."""
+    """The list of the seed first, then what goes beyond it.
+
+    Args:
+        correction: what was measured beside the vendor's model of the part, where the model ran as it covers it.
+    """
     latency = whole_latency(parts)
     return (
-        *_times(latency, on_cpu),
+        _whole_time(graphs, on_cpu, correction),
+        *_times(latency),
         *_utilisation(graphs),
         *_traffic(graphs, memory, latency),
         *_vtcm(memory),
@@ -167,12 +179,19 @@ def all_metrics(
     )
 
 
-def _times(latency: Latency | None, on_cpu: int) -> Iterator[Metric]:
+def _whole_time(graphs: Sequence[GraphNodes], on_cpu: int, correction: Correction | None) -> Metric:
+    """The time of an inference with its call: of the vendor's model and what was measured, else unknown."""
+    name, one_call = "total_inference_time", len(graphs) == 1 and not on_cpu
+    found = correction.inference(path_shares(graphs)) if correction is not None and one_call else None
+    if correction is not None and found is not None:
+        value, low, high = (seconds * 1e6 for seconds in (found.value, found.low, found.high))
+        return Metric(name, value, "us", Provenance.CALIBRATED, correction.note, low, high)
+    on_host = f"; and the time of nodes on the CPU ({on_cpu}) is unknown" if on_cpu else ""
+    return Metric(name, None, "us", None, ACCELERATOR_ALONE + on_host)
+
+
+def _times(latency: Latency | None) -> Iterator[Metric]:
     """Times that the vendor's tools name; those that the model does not cover are unknown, with the reason."""
-    total = "the vendor's model covers the accelerator alone: no host, no RPC"
-    if on_cpu:
-        total += f"; and the time of nodes on the CPU ({on_cpu}) is unknown"
-    yield Metric("total_inference_time", None, "us", None, total)
     if latency is None:
         yield Metric("htp_execution_time", None, "us", None, NO_MODEL)
     else:

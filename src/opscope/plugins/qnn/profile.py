@@ -26,6 +26,7 @@ from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shar
 from .node_times import FOREGROUND
 from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
+from .parts.correction import correction_of
 from .parts.neighbour import find_neighbour, with_times
 from .qhas_tables import qhas_tables
 from .socs import Soc
@@ -79,7 +80,13 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         producer=compilation.producer,
         provenance=provenance,
         latency=latency,
-        metrics=all_metrics(graphs, parts, memory, on_cpu=sum(node.placed == Placed.CPU for node in nodes)),
+        metrics=all_metrics(
+            graphs,
+            parts,
+            memory,
+            on_cpu=sum(node.placed == Placed.CPU for node in nodes),
+            correction=correction_of(options.soc.id, dtype) if timed else None,
+        ),
         ops=ops,
         devices=1,
         cores=1,

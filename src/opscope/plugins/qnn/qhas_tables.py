@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ...recording.recording import OpRecord, Placed, Recording
 from .details import parts_of
 from .importers.timeline import DMA, ENGINES, HMX, HVX, SCALAR
+from .metrics import ACCELERATOR_ALONE
 from .nodes import GraphNodes
 
 Row = dict[str, object]
@@ -61,7 +62,7 @@ def _short(recording: Recording) -> dict[str, object]:
             "overhead_ms": None,
             "throughput_fps": None,
             "accelerator_bound_fps": 1e6 / time if time else None,
-            "unknown_because": total.note if total else "",
+            "unknown_because": total.note if total and total.value is None else ACCELERATOR_ALONE,
         },
         "resource_utilization": {
             "hvx_utilization_percent": _percent(use["hvx"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log
 
 import numpy as np
@@ -18,16 +18,26 @@ MOST_GROUPS = 40
 WORST = 5
 
 
+def ruled_by(row: Prediction) -> str:
+    """The part of the machine that most of the time depends on."""
+    named = {key: share for key, share in row.shares.items() if share and not is_common(key)}
+    key = max(named, key=lambda each: (named[each], each), default="")
+    return key.removeprefix("engines[0].").removeprefix("reached.") or "—"
+
+
+GROUPS: Mapping[str, Callable[[Prediction], str]] = {
+    "phase": lambda row: row.measurement.phase,
+    "precision": lambda row: row.measurement.precision or "float",
+    "chip": lambda row: row.measurement.chip,
+    "ruled by": ruled_by,
+    "network": lambda row: row.measurement.network,
+}
+
+
 def errors_text(rows: Sequence[Prediction], skipped: Sequence[str]) -> Iterator[str]:
     """Tables of errors: the range of a row that holds the measured time counts for coverage."""
     yield from _table("", [("all", list(rows))])
-    for heading, key in (
-        ("phase", lambda row: row.measurement.phase),
-        ("precision", lambda row: row.measurement.precision or "float"),
-        ("chip", lambda row: row.measurement.chip),
-        ("ruled by", ruled_by),
-        ("network", lambda row: row.measurement.network),
-    ):
+    for heading, key in GROUPS.items():
         groups = grouped(rows, key)
         if len(groups) > 1:
             yield ""
@@ -52,16 +62,9 @@ def errors_text(rows: Sequence[Prediction], skipped: Sequence[str]) -> Iterator[
     header = ("network", "chip", "precision", "measured", "predicted", "error", "ruled by")
     yield from columns(header, cells, align="<<<>>><", limits={})
     for reason in skipped[:WORST]:
-        yield f"left out: {reason}"
+        yield f"note: {reason}"
     if len(skipped) > WORST:
-        yield f"left out: {len(skipped) - WORST} more"
-
-
-def ruled_by(row: Prediction) -> str:
-    """The part of the machine that most of the time depends on."""
-    named = {key: share for key, share in row.shares.items() if share and not is_common(key)}
-    key = max(named, key=lambda each: (named[each], each), default="")
-    return key.removeprefix("engines[0].").removeprefix("reached.") or "—"
+        yield f"note: {len(skipped) - WORST} more"
 
 
 def _table(heading: str, groups: Sequence[tuple[str, Sequence[Prediction]]]) -> Iterator[str]:
@@ -88,25 +91,41 @@ def _table(heading: str, groups: Sequence[tuple[str, Sequence[Prediction]]]) -> 
 
 def calibrated_text(found: Calibrated) -> Iterator[str]:
     """What a fit found: errors on networks left out, figures that moved, and what to measure next."""
-    told = found.calibration
-    chips = f" on {len(found.machines)} chips" if len(found.machines) > 1 else ""
-    rows = f"{told.rows} measurements of {told.networks} networks{chips}"
-    yield f"{found.base.name}: {rows}; errors are those of networks left out"
+    yield f"{found.base.name}: {headline(found)}"
     yield ""
     yield from errors_text(found.predictions, found.skipped)
     yield ""
+    left = unexplained(found.predictions)
+    if left:
+        yield "not explained"
+        yield from left[:WORST]
+        yield ""
     yield "figures, by how far they moved"
     yield from _moved(found)
     wide = next_measurements(found)
     if wide:
         yield ""
-        yield f"measure next: networks that spend their time in {', '.join(wide)}"
+        yield f"measure next: {wide}"
+
+
+def headline(found: Calibrated) -> str:
+    """What was fitted to what, and what errors are of."""
+    told = found.calibration
+    chips = f" on {len(found.machines)} chips" if len(found.machines) > 1 else ""
+    whose = "networks left out" if found.judges else "the fit itself: too few networks to leave one out"
+    return f"{told.rows} measurements of {told.networks} networks{chips}; errors are those of {whose}"
+
+
+def moved_most(found: Calibrated) -> list[str]:
+    """Keys of the fitted figures, farthest from the data sheet first."""
+    before, table = dict(figures(found.base)), found.shared if len(found.machines) > 1 else found.figures[0]
+    return sorted(table, key=lambda key: -abs(log(table[key].value / before[key].value)))
 
 
 def _moved(found: Calibrated) -> Iterator[str]:
     before = dict(figures(found.base))
     table = found.shared if len(found.machines) > 1 else found.figures[0]
-    order = sorted(table, key=lambda key: -abs(log(table[key].value / before[key].value)))
+    order = moved_most(found)
     cells = [
         (
             key,
@@ -121,9 +140,31 @@ def _moved(found: Calibrated) -> Iterator[str]:
     yield from columns(header, cells, align="<>>>>", limits={})
 
 
-def next_measurements(found: Calibrated) -> list[str]:
-    """Families of work that measurements tell least about: those with the widest ranges."""
+def next_measurements(found: Calibrated) -> str:
+    """What would tell most: networks that rest on the families of work with the widest ranges; empty: on none."""
     table = found.shared if len(found.machines) > 1 else found.figures[0]
     open_ = {key: log(figure.largest / figure.smallest) for key, figure in table.items() if ".reached." in key}
     order = sorted(open_, key=lambda key: (-open_[key], key))
-    return [key.partition(".reached.")[2] for key in order[:3]]
+    wide = [key.partition(".reached.")[2] for key in order[:3]]
+    return f"networks that spend their time in {', '.join(wide)}" if wide else ""
+
+
+def unexplained(rows: Sequence[Prediction]) -> list[str]:
+    """Networks whose measured times lie outside of the range most often, and what rules theirs: no figure stands for
+    what they do otherwise."""
+    found = []
+    for (network, precision), some in _by_cell(rows).items():
+        outside = [row for row in some if not row.inside]
+        if 2 * len(outside) > len(some):
+            bias = float(np.median([1 + row.error for row in some]))
+            rules = ruled_by(max(some, key=lambda row: abs(log(1 + row.error))))
+            told = f"{network} in {precision}: predicted ÷ measured is {bias:.2f}, {len(outside)} of {len(some)} rows"
+            found.append((abs(log(bias)), f"{told} outside the range; ruled by {rules}"))
+    return [text for _, text in sorted(found, key=lambda row: (-row[0], row[1]))]
+
+
+def _by_cell(rows: Sequence[Prediction]) -> dict[tuple[str, str], list[Prediction]]:
+    found: dict[tuple[str, str], list[Prediction]] = {}
+    for row in rows:
+        found.setdefault((row.measurement.network, row.measurement.precision or "float"), []).append(row)
+    return found

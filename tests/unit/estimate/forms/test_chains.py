@@ -6,8 +6,9 @@ import pytest
 
 from build import Sketch, engine, target
 from opscope.estimate.canonical import canonicalise
-from opscope.estimate.forms.chains import free_joins, fuse_chains, rename_layouts
-from opscope.graph.graph import Graph, Role
+from opscope.estimate.forms.chains import free_joins, fuse_chains, in_passing, rename_layouts, rescaled_joins
+from opscope.graph.graph import DType, Graph, Role
+from opscope.graph.kinds import Family
 from opscope.graph.work_families import WorkFamily, work_family
 from opscope.machine.target import Runtime
 
@@ -33,7 +34,7 @@ def test_a_gelu_of_five_ops_is_one_that_reads_its_input_once() -> None:
     assert chain.inputs.count(x) == 1
     assert {found.tensors[t].role for t in chain.inputs if t != x} == {Role.CONSTANT}
     assert len(chain.sources) == 5
-    assert work_family(chain, found) is WorkFamily.TRANSCENDENTAL
+    assert work_family(chain, found) is WorkFamily.ERROR_FUNCTION
 
 
 def test_a_silu_of_two_ops_is_one() -> None:
@@ -110,3 +111,44 @@ def test_a_concatenation_whose_operands_nobody_else_reads_moves_nothing() -> Non
     assert kinds(free_joins(draw.graph(whole, left))) == ["conv", "conv", "concat"]  # read elsewhere
     draw.op("concat", [x, right], (1, 4, 4, 16))
     assert kinds(free_joins(draw.graph(whole))) == ["conv", "conv", "concat", "concat"]  # nobody makes an input
+
+
+def test_a_gelu_behind_a_product_with_weights_is_applied_as_results_leave_it() -> None:
+    draw = Sketch()
+    x = draw.dense(draw.input(1, 4, 8), 8)
+    y = gelu(draw, x)
+    (product,) = in_passing(fuse_chains(draw.graph(y)), "gelu").ops
+    assert (product.kind, product.outputs, product.attributes["activation"]) == ("matmul", (y,), "gelu")
+    assert len(product.sources) == 6
+
+
+def test_a_gelu_that_no_product_makes_the_input_of_alone_stays_an_op() -> None:
+    draw = Sketch()
+    convolved = gelu(draw, draw.conv(draw.input(1, 8, 8, 4), 4))
+    assert len(in_passing(fuse_chains(draw.graph(convolved)), "gelu").ops) == 2
+    draw = Sketch()
+    x = draw.dense(draw.input(1, 4, 8), 8)
+    found = in_passing(fuse_chains(draw.graph(gelu(draw, x), x)), "gelu")  # others read the product too
+    assert [op.family for op in found.ops] == [Family.CONTRACTION, Family.ELEMENTWISE]
+
+
+def joined_twice(dtype: DType) -> Graph:
+    draw = Sketch(dtype=dtype)
+    first, second = draw.same("relu", draw.input(1, 8)), draw.same("abs", draw.input(1, 8))
+    once = draw.op("concat", (first, second), (1, 16))
+    again = draw.op("concat", (once, first), (1, 24))
+    return draw.graph(again, once)
+
+
+def test_what_two_concatenations_of_integers_read_is_rescaled_for_the_second() -> None:
+    found = rescaled_joins(joined_twice(DType.I8))
+    assert kinds(found) == ["relu", "abs", "concat", "quantize", "concat"]
+    rescale, last = found.ops[3:]
+    assert rescale.inputs == found.ops[0].outputs
+    assert last.inputs == (*found.ops[2].outputs, *rescale.outputs)
+    assert found.tensors[rescale.outputs[0]].shape == (1, 8)
+
+
+def test_floats_have_no_scale_to_change() -> None:
+    graph = joined_twice(DType.F16)
+    assert rescaled_joins(graph).ops == graph.ops

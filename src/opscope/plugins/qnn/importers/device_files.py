@@ -58,7 +58,7 @@ class QnnCsv:
     def read(self, path: Path) -> Recording:
         unread = Unread("rows")
         messages = read_csv(read_bytes(path), source=str(path), unread=unread)
-        return _of_messages(messages, path, self.name, unread)
+        return of_messages(messages, path, self.name, unread)
 
 
 class QnnLog:
@@ -73,7 +73,7 @@ class QnnLog:
             from .compiled_files import of_log  # loads the compiler's side
 
             return of_log(log, path, self.name, beside, (*unread.notes(), *_emulated_note(log)))
-        return _of_messages(log.messages, path, self.name, unread)
+        return of_messages(log.messages, path, self.name, unread)
 
 
 class QnnViewerText:
@@ -84,7 +84,7 @@ class QnnViewerText:
     def read(self, path: Path) -> Recording:
         text = read_viewer_text(read_bytes(path), source=str(path))
         average = text.executed.get(AVERAGE) or next(iter(text.executed.values()))
-        whole = _of_messages((*text.prepared, *average), path, self.name, Unread("lines"))
+        whole = of_messages((*text.prepared, *average), path, self.name, Unread("lines"))
         low, high = (_total([[m] for m in text.executed.get(key, ())], TOTALS) for key in (LEAST, MOST))
         metrics = (
             replace(metric, low=None if low is None else low * _US, high=None if high is None else high * _US)
@@ -211,7 +211,7 @@ def _emulated_note(log: Log) -> tuple[str, ...]:
     return (f"the file is {_EMULATED}",) if any(m.method == EXECUTE for m in log.messages) else ()
 
 
-def _of_messages(messages: Sequence[Message], path: Path, form: str, unread: Unread) -> Recording:
+def of_messages(messages: Sequence[Message], path: Path, form: str, unread: Unread) -> Recording:
     """Means over runs; of several graphs, the sum of their means."""
     runs = [message for message in messages if message.method == EXECUTE]
     prepared = [message for message in messages if message.method == FINALIZE]

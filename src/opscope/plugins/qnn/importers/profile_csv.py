@@ -43,10 +43,14 @@ def read_csv(raw: bytes, *, source: str, unread: Unread) -> tuple[Message, ...]:
         if tuple(header[:7]) != COLUMNS or header[7:] not in ([], [SOURCES]):
             found = printable(",".join(header) or "an empty file")
             raise ImportFileError(source, "", f"header is {found}; expected {','.join(COLUMNS)}[,{SOURCES}]")
-        events = list(_roots(_rows(rows, source, unread)))
+        return own_messages(messages_of(list(_rows(rows, source, unread))))
     except csv.Error as error:
         raise ImportFileError(source, "", f"not CSV: {error}; expected one event per line") from error
-    return own_messages(tuple(_messages(events)))
+
+
+def messages_of(rows: Sequence[tuple[bool, Event]], graph: str = "") -> tuple[Message, ...]:
+    """Messages of events in the order in which the runtime tells them: whether a root, and the event itself."""
+    return tuple(_messages(list(_roots(iter(rows))), graph))
 
 
 def _rows(rows: Iterator[list[str]], source: str, unread: Unread) -> Iterator[tuple[bool, Event]]:
@@ -83,18 +87,18 @@ def _roots(rows: Iterator[tuple[bool, Event]]) -> Iterator[Event]:
         yield Event(root.name, root.value, root.unit, tuple(children), root.sources)
 
 
-def _messages(events: Sequence[Event]) -> Iterator[Message]:
+def _messages(events: Sequence[Event], graph: str) -> Iterator[Message]:
     """Preparations start at their time, runs end at theirs: a run without an end is cut, where others have one."""
     block: list[Event] = []
     preparing = has_ends = False
     for event in events:
         if event.name == FINALIZE_TIME or (event.name == HVX_THREADS and preparing):
             if block:
-                yield Message("", FINALIZE if preparing else EXECUTE, tuple(block))
+                yield Message(graph, FINALIZE if preparing else EXECUTE, tuple(block))
             block, preparing = [], event.name == FINALIZE_TIME
         block.append(event)
         if event.name == EXECUTE_TIME:
-            yield Message("", EXECUTE, tuple(block))
+            yield Message(graph, EXECUTE, tuple(block))
             block, preparing, has_ends = [], False, True
     if block:
-        yield Message("", FINALIZE if preparing else EXECUTE, tuple(block), has_ends and not preparing)
+        yield Message(graph, FINALIZE if preparing else EXECUTE, tuple(block), has_ends and not preparing)

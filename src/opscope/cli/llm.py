@@ -110,12 +110,18 @@ def _list(*, as_json: bool) -> int:
     known = known_models()
     if as_json:
         rows = [
-            {"name": each.name, "parameters": round(each.parameters * 1e9), "source": each.source} for each in known
+            {
+                "name": each.name,
+                "parameters": round(each.parameters * 1e9),
+                "source": each.source,
+                "found_in": each.found_in,
+            }
+            for each in known
         ]
         print(json.dumps({"schema": "opscope.llm-list/1", "models": rows}, indent=1))
         return 0
-    table = [(each.name, f"{each.parameters:.3g} billion", each.source) for each in known]
-    for line in columns(("name", "parameters", "config"), table, align="<><", limits={}):
+    table = [(each.name, f"{each.parameters:.4g} billion", each.source, each.found_in) for each in known]
+    for line in columns(("name", "parameters", "config", "sizes found in"), table, align="<><<", limits={}):
         print(line)
     return 0
 

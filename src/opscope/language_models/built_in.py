@@ -3,7 +3,8 @@
 A row is `name | repository at Hugging Face | parameters in billions | family | sizes | other fields`; a line that
 begins with spaces goes on with the row before. Of a model with several kinds of input it is the decoder, whose number
 of parameters is that of the whole less its encoders. Files of Falcon hold the tied head a second time, and its number
-counts it. Fields and numbers were typed in, not read from the repositories: a config.json is the better source.
+counts it. Fields were typed in; where each row was found again in public files is said below the table (`_FOUND`), and
+networks that transformers builds of them have the same number of parameters (`test_llm_parameters_real.py`).
 """
 
 from __future__ import annotations
@@ -232,6 +233,37 @@ falcon-40b | tiiuae/falcon-40b | 41.84 | falcon | | hidden_size=8192 num_hidden_
   num_kv_heads=8 vocab_size=65024 new_decoder_architecture=true
 """
 
+# Where the sizes of a row were found again. `litgpt`: Lightning-AI/litgpt, config.py. `aiconfigurator`: published
+# config.json files in ai-dynamo/aiconfigurator. `mlc-llm`: model_preset.py. `llm-analysis`: cli99/llm-analysis.
+# `transformers`: defaults of the config class, but for the context. `nemo`: NVIDIA/NeMo, collections/llm/gpt/model.
+# `maxtext`: AI-Hypercomputer/maxtext, configs/models. `genz`: model sets of GenZ. `quoted`: a config.json that tests
+# of a public project quote. `equal`: the sizes of another row, whose fine-tuned or nested form it is. `count`: nothing
+# but the stated number of parameters speaks for them. Not every file has windows, contexts and whether a head is tied:
+# litgpt has 4,096 positions for Falcon 3 1B and windows of Phi one longer, of which the rows here keep their own.
+_FOUND = """
+litgpt: codellama-34b llama-2-7b llama-2-13b llama-2-70b llama-3-8b llama-3-70b llama-3.2-1b llama-3.2-3b
+  llama-3.3-70b tinyllama-1.1b smollm2-135m smollm2-360m smollm2-1.7b falcon3-1b falcon3-3b falcon3-7b falcon3-10b
+  mistral-7b mistral-7b-v0.3 qwen2.5-0.5b qwen2.5-1.5b qwen2.5-3b qwen2.5-7b qwen2.5-14b qwen2.5-32b qwen2.5-72b
+  qwen2.5-coder-1.5b deepseek-r1-distill-llama-8b qwen3-4b qwen3-14b gemma-2-2b gemma-2-9b gemma-2-27b gemma-3-12b
+  gemma-3-27b phi-1.5 phi-2 phi-3-mini-4k phi-3-mini-128k phi-3.5-mini phi-4 olmo-1b olmo-7b falcon-7b falcon-40b
+aiconfigurator: llama-3.1-8b llama-3.1-70b llama-3.1-405b mixtral-8x7b mixtral-8x22b qwen3-0.6b qwen3-1.7b qwen3-8b
+  qwen3-32b qwen3-vl-2b qwen3-30b-a3b qwen3-235b-a22b gemma-4-31b gemma-4-26b-a4b deepseek-v3 qwen3.5-35b-a3b
+  qwen3.5-27b llama-4-scout kimi-k2 gpt-oss-20b gpt-oss-120b
+mlc-llm: internlm2-7b deepseek-moe-16b minicpm-2b gemma-2b gemma-3-1b phi-4-mini olmo-2-7b stablelm-2-1.6b stablelm-3b
+  chatglm3-6b gpt2 gpt-j-6b baichuan2-7b
+llm-analysis: gpt-neo-1.3b gpt2-xl opt-125m opt-350m opt-1.3b opt-6.7b opt-13b opt-66b bloom-560m bloom-7b1
+transformers: amber-7b amberchat-7b gemma-7b smollm3-3b minicpm3-4b command-r internlm3-8b ernie-4.5-0.3b glm-4-9b
+  gpt-neox-20b
+nemo: mistral-nemo-12b qwen2-0.5b qwen2-1.5b qwen2-7b qwen2-72b nemotron-mini-4b starcoder-15b starcoder2-3b
+maxtext: deepseek-v2-lite deepseek-v2 qwen3-next-80b-a3b olmo-3-7b
+genz: phi-3-medium ministral-8b opt-30b
+quoted: granite-3.1-2b granite-3.1-8b granite-3.0-1b-a400m minicpm4-0.5b minicpm4-8b mistral-small-24b
+  qwen1.5-moe-a2.7b qwen3.5-0.8b qwen3.5-2b qwen3.5-4b gemma-3-270m gemma-3-4b phi-3.5-moe deepseek-ocr
+  exaone-4.0-1.2b seed-oss-36b lfm2-350m lfm2-1.2b olmoe-1b-7b opt-2.7b
+equal: qwen2-vl-2b deepseek-r1-distill-qwen-1.5b deepseek-r1-distill-qwen-7b
+count: internlm2-1.8b baichuan2-13b command-r7b codegen-2b lfm2-700m bamba-9b mpt-7b
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
@@ -241,9 +273,16 @@ class BuiltIn:
     source: str  # where its config is published
     parameters: float  # as stated for it, in billions
     config: Mapping[str, object]
+    found_in: str  # where its sizes were found again
+
+
+def _found() -> Mapping[str, str]:
+    lines = _FOUND.strip().replace("\n  ", " ").splitlines()
+    return {name: source for source, _, names in (line.partition(":") for line in lines) for name in names.split()}
 
 
 def _rows() -> Iterator[BuiltIn]:
+    found = _found()
     for row in _TABLE.strip().replace("\n  ", " ").splitlines():
         name, source, parameters, family, sizes, *more = (cell.strip() for cell in row.split("|"))
         names = _OPT if family == "opt" else _SIZES
@@ -253,7 +292,7 @@ def _rows() -> Iterator[BuiltIn]:
         for word in " ".join(more).split():
             key, _, value = word.partition("=")
             fields[key if value else "tie_word_embeddings"] = _value(value or "true")
-        yield BuiltIn(name, source, float(parameters), fields)
+        yield BuiltIn(name, source, float(parameters), fields, found[name])
 
 
 def _value(word: str) -> object:

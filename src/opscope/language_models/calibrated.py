@@ -32,6 +32,11 @@ class Measured:
         told = None if family is None else family.language_models
         return catalogue.for_language_models(found if told is None else replace(found, language_models=told))
 
+    def variant(self, chip: str, family: Target) -> Target:
+        """The target that a chip of a family starts from: what measurements told of it before must not judge a fit to
+        the same ones. Figures of language models are fitted beside those of other networks, which stay."""
+        return self.target(catalogue.load(chip), family) if self.of_language_models else catalogue.data_sheet(chip)
+
     def fitted(self, target: Target) -> tuple[str, ...]:
         """Keys of the figures that a fit may move, where the target names those of language models."""
         if not self.of_language_models or target.language_models is None:
@@ -59,7 +64,7 @@ def calibrate(
     base = found.target(family)
     known = catalogue.catalogue() if by_chip else {}
     chips = {row.chip for row in found.rows if row.chip in known}
-    variants = {chip: found.target(catalogue.load(chip), family) for chip in chips} if by_chip else None
+    variants = {chip: found.variant(chip, family) for chip in sorted(chips)} if by_chip else None
     keys, tell = found.fitted(base), progress or (lambda _: None)
     return fitting.calibrate(base, found.rows, variants=variants, fitted=keys, progress=tell)
 

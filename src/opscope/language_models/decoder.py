@@ -7,6 +7,7 @@ operators that an exporter writes into a file (the zoo's `llm-decoder`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Protocol, TypeVar
 
 from .architecture import (
@@ -28,6 +29,14 @@ V = TypeVar("V")
 OtherPart = Attention | LatentAttention | Recurrent | Mixture | SideInput  # of attention: that reuses a cache
 
 
+class Routing(Enum):
+    """How the tokens of a step agree on the experts of a mixture."""
+
+    EVEN = "even"  # every expert is as likely as any other
+    ALIKE = "alike"  # tokens choose among half of the experts, as those of one subject may
+    APART = "apart"  # no two tokens share an expert before all are in use
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one run of a decoder is given."""
@@ -35,6 +44,7 @@ class Step:
     batch: int
     tokens: int  # of each sequence, new in this step
     cached: int  # of each sequence, from earlier steps
+    routing: Routing = Routing.EVEN
 
     def __post_init__(self) -> None:
         if min(self.batch, self.tokens) < 1 or self.cached < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .architecture import Attention, Block, FeedForward, LatentAttention, Matrix, Mixture, SideInput
-from .decoder import At, Step, write_feed_forward, write_heads
+from .decoder import At, Routing, Step, write_feed_forward, write_heads
 
 if TYPE_CHECKING:
     from .decoder_graph import GraphHands
@@ -124,13 +124,21 @@ def _attend_expanded(hands: GraphHands, at: At, values: tuple[int, int, int], pa
 # ---- mixture of experts ---------------------------------------------------------------------------------------------
 
 
-def touched_experts(part: Mixture, tokens: int) -> int:
-    """Experts that so many tokens use between them, where every expert is as likely as any other.
+def expected_experts(part: Mixture, tokens: int, routing: Routing = Routing.EVEN) -> float:
+    """Experts that so many tokens use between them, on average.
 
-    A token leaves one out with probability 1 - active / experts; of many, few are left out by all.
+    Where each is as likely as any other, a token leaves one out with probability 1 - active / experts; of many, few
+    are left out by all.
     """
-    share = (1 - part.active / part.experts) ** tokens
-    return max(part.active, min(part.experts, round(part.experts * (1 - share))))
+    if routing is Routing.APART:
+        return min(part.experts, part.active * tokens)
+    among = part.experts if routing is Routing.EVEN else max(part.active, part.experts / 2)
+    return among * (1 - (1 - part.active / among) ** tokens)
+
+
+def touched_experts(part: Mixture, tokens: int, routing: Routing = Routing.EVEN) -> int:
+    """The same as a whole number, which a graph has."""
+    return max(part.active, min(part.experts, round(expected_experts(part, tokens, routing))))
 
 
 def mixture(hands: GraphHands, at: At, x: int, part: Mixture) -> int:
@@ -158,7 +166,7 @@ def mixture(hands: GraphHands, at: At, x: int, part: Mixture) -> int:
 
 def _experts(hands: GraphHands, at: At, x: int, part: Mixture, tokens: int) -> int:
     """The products of all experts that are used. Rows are shared out evenly: some experts have one more than others."""
-    touched = touched_experts(part, tokens)
+    touched = touched_experts(part, tokens, hands.step.routing)
     used = tokens * part.active
     fewest, more = divmod(used, touched)
     hidden = hands.shape(x)[-1]

@@ -7,15 +7,15 @@ keeps for the next one is in outer memory, so that layers share nothing but the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.meaning import Carries
 from ..estimate.cost import CALL, EXCHANGE, LAUNCH, LAYOUT
 from ..estimate.estimator import Estimate, estimate
 from ..estimate.price import Machine
 from ..machine.target import Holds, Route
-from .architecture import Architecture
-from .decoder import Step
+from .architecture import Architecture, Mixture
+from .decoder import Routing, Step
 from .decoder_graph import Storage, repeated_graph
 from .point import Spread
 
@@ -31,7 +31,7 @@ class StepCost:
     seconds: Spread | None
     blocks: Mapping[str, float] = field(default_factory=dict)  # seconds by part of the decoder
     bounds: Mapping[str, float] = field(default_factory=dict)  # seconds by what binds
-    moved_bytes: float | None = None  # through the memory that holds weights and cache
+    moved_bytes: Spread | None = None  # through the memory that holds weights and cache; the range is that of routing
     joules: Spread | None = None
     withheld: str = ""  # why the time is not known
     notes: tuple[str, ...] = ()
@@ -58,14 +58,11 @@ def weighted(parts: Sequence[tuple[StepCost, float]]) -> StepCost:
                 found[word] = found.get(word, 0.0) + part * times
         return found
 
-    moved = [(cost.moved_bytes, times) for cost, times in parts]
     return StepCost(
         seconds=_sum([(cost.seconds, times) for cost, times in parts]),
         blocks=sums([(cost.blocks, times) for cost, times in parts]),
         bounds=sums([(cost.bounds, times) for cost, times in parts]),
-        moved_bytes=None
-        if any(size is None for size, _ in moved)
-        else sum((size or 0) * times for size, times in moved),
+        moved_bytes=_sum([(cost.moved_bytes, times) for cost, times in parts]),
         joules=_sum([(cost.joules, times) for cost, times in parts]),
         withheld=unknown or "",
         notes=tuple(dict.fromkeys(note for cost, _ in parts for note in cost.notes)),
@@ -80,7 +77,35 @@ def _sum(parts: Sequence[tuple[Spread | None, float]]) -> Spread | None:
 
 
 def estimated_step(model: Architecture, step: Step, storage: Storage, machine: Machine) -> StepCost:
-    """The cost of one step on devices that share every product."""
+    """The cost of one step on devices that share every product.
+
+    Of a mixture, the range holds the experts that are read where tokens agree on them, and where they do not.
+    """
+    even = _routed_step(model, step, storage, machine)
+    has_experts = any(isinstance(layer.feed_forward, Mixture) for layer in model.repeats)
+    if not has_experts or step.batch * step.tokens == 1:
+        return even
+    ends = [
+        _routed_step(model, replace(step, routing=routing), storage, machine)
+        for routing in (Routing.ALIKE, Routing.APART)
+    ]
+    return replace(
+        even,
+        seconds=_over(even.seconds, [cost.seconds for cost in ends]),
+        joules=_over(even.joules, [cost.joules for cost in ends]),
+        moved_bytes=_over(even.moved_bytes, [cost.moved_bytes for cost in ends]),
+    )
+
+
+def _over(found: Spread | None, others: Sequence[Spread | None]) -> Spread | None:
+    """A number with a range that holds those of others too."""
+    if found is None:
+        return None
+    all_of_them = [found, *(other for other in others if other is not None)]
+    return Spread(found.value, min(each.low for each in all_of_them), max(each.high for each in all_of_them))
+
+
+def _routed_step(model: Architecture, step: Step, storage: Storage, machine: Machine) -> StepCost:
     found = estimate(repeated_graph(model, step, storage), machine)
     cost = _of_estimate(found)
     return weighted([(cost, 1), (_link_cost(model, step, storage, machine), 1)]) if machine.devices > 1 else cost
@@ -97,11 +122,12 @@ def _of_estimate(found: Estimate) -> StepCost:
     if found.call.total:
         blocks[CALL] = found.call.total / clock
     memory = machine.target.home(Holds.CONSTANTS).name
+    moved = float(sum(layer.traffic.get(memory, 0) for layer in found.layers))
     return StepCost(
         seconds=Spread(latency.value, latency.low, latency.high),
         blocks=blocks,
         bounds=_bounds(found),
-        moved_bytes=sum(layer.traffic.get(memory, 0) for layer in found.layers),
+        moved_bytes=Spread(moved, moved, moved),
         joules=Spread(energy.value, energy.low, energy.high) if energy is not None and _counts_bytes(machine) else None,
         notes=tuple(note.text for note in found.graph.notes if note.code == "unlike-measured"),
     )
@@ -138,7 +164,7 @@ def _link_cost(model: Architecture, step: Step, storage: Storage, machine: Machi
     times = _SUMS * len(model.layers)
     seconds = exchange_seconds(route, 2 * values * (machine.devices - 1) / machine.devices, machine, ring=True)
     spread = Spread(*(getattr(seconds, end) * times for end in ("value", "low", "high")))
-    return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, 0.0)
+    return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, Spread(0.0, 0.0, 0.0))
 
 
 def exchange_seconds(route: Route, size_bytes: float, machine: Machine, *, ring: bool = False) -> Spread:

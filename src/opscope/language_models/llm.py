@@ -17,7 +17,9 @@ from ..workflows.record import Recorded, analysed
 from .architecture import Architecture, Mixture
 from .built_in import BUILT_IN, BuiltIn
 from .config import FILE, load
+from .decoder import Routing
 from .decoder_graph import Storage
+from .decoder_parts import expected_experts
 from .memory import Deployment, Parallel
 from .point import Point
 from .points import PIPELINE, Estimator, Serving, find_points
@@ -124,17 +126,31 @@ def _holds(other: LargestFit, one: LargestFit) -> bool:
     return other != one and other.batch >= one.batch and other.context >= one.context
 
 
+def _said_of_experts(model: Architecture, batches: Sequence[int]) -> Iterator[str]:
+    """How many experts steps of decode read: none is favoured, and the range says what it would be if some were."""
+    part = next((layer.feed_forward for layer in model.repeats if isinstance(layer.feed_forward, Mixture)), None)
+    if part is None:
+        return
+    yield f"each token goes to {part.active} of {part.experts} experts, and none is favoured"
+    for batch in batches:
+        if batch > 1:
+            even, alike, apart = (expected_experts(part, batch, each) for each in Routing)
+            yield (
+                f"batch {batch:,}: a layer reads {even:.1f} experts, {alike:.1f} where tokens choose among half of "
+                f"them, {apart:.0f} where no two share one; ranges hold both"
+            )
+
+
 def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> Iterator[str]:
     """What was taken for granted."""
     yield "the host, its queue and the network are not in these times"
     if steps.serving.simulate:
         yield "blocks have simulated times; within a block, ops share its time as formulas have it"
+    if steps.machine.devices > round(steps.target.topology.devices.value):
+        yield "devices of several cards reach each other as those of one do"
     if steps.chunk is not None:
         yield f"a prompt is read in chunks of {steps.chunk:,} tokens"
-    mixtures = [layer.feed_forward for layer in model.layers if isinstance(layer.feed_forward, Mixture)]
-    if mixtures:
-        first = mixtures[0]
-        yield f"each token goes to {first.active} of {first.experts} experts, and none is favoured"
+    yield from _said_of_experts(model, sorted({point.batch for point in points}))
     if any(point.ttft_ms is None or point.tpot_ms is None for point in points):
         yield "a time that is not known: the target has no figures for an op of the model, or no link between devices"
     if any(point.decode.energy_mj is None for point in points):

@@ -42,18 +42,18 @@ def read_weight_bytes(model: Architecture, storage: Storage, step: Step) -> Byte
         elif row.is_copy:  # a tied head reads the whole table
             total += storage.of_block(row.block).size_bytes(row.matrix.rows, row.matrix.columns)
         else:
-            total += row.count * _stored(row, model, storage, _touched(row, model, tokens))
+            total += row.count * _stored(row, model, storage, _touched(row, model, step))
     return Bytes(total)
 
 
-def _touched(row: Parameters, model: Architecture, tokens: int) -> int:
-    """Of an expert's matrices, those that so many tokens read."""
+def _touched(row: Parameters, model: Architecture, step: Step) -> int:
+    """Of an expert's matrices, those that the tokens of a step read."""
     matrix = row.matrix
     if matrix.copies == 1:
         return 1
     parts = (layer.feed_forward for layer in model.repeats)
     part = next(p for p in parts if isinstance(p, Mixture) and p.experts == matrix.copies)
-    return touched_experts(part, tokens)
+    return touched_experts(part, step.batch * step.tokens, step.routing)
 
 
 def _stored(row: Parameters, model: Architecture, storage: Storage, copies: int) -> int:

@@ -24,7 +24,7 @@ class Phase:
     time_ms: Spread | None  # None: not known, as where a cost is not
     bound: str  # what binds it: compute, memory, link, launch …; empty: not known
     shares: Mapping[str, float]  # part of the time by block: attention, feed-forward, head, cache …
-    read_bytes: int | None  # that the step reads from the memory where weights and cache are
+    read_bytes: Spread | None  # that the step reads from the memory where weights and cache are
     energy_mj: Spread | None
 
 

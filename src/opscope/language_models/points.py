@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 
 from ..core.errors import UsageError
@@ -12,6 +11,7 @@ from ..core.meaning import Carries
 from ..core.provenance import Provenance
 from ..core.units import format_bytes
 from ..estimate.machines import use_machine
+from ..estimate.price import Machine
 from ..estimate.work import DEQUANTIZE
 from ..graph.graph import DType
 from ..machine.catalogue import for_language_models
@@ -25,9 +25,11 @@ from .memory import Deployment, Parallel, cache_bytes, weight_bytes
 from .point import Phase, Point, Spread
 
 AUTO, TENSOR, PIPELINE = "auto", "tensor", "pipeline"
+_MOST_CARDS = 16  # of a server, whose devices reach each other over one switch
 _NODES = 4  # of a long prompt's chunks, that are priced: cost grows evenly with what is cached
 
 Progress = Callable[[int, int], None]  # done, of so many
+Way = Callable[["Estimator"], StepCost]  # to run a step on several devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Estimator:
         self.model = model
         self.serving = serving
         self.target = for_language_models(target)
-        self.machine = use_machine(self.target, devices=serving.devices)
+        self.machine = _machine(self.target, serving.devices)
         self.held = as_held(serving.storage, target)
         self.storage = as_run(self.held, self.target)
         if serving.simulate and not self.target.is_compilable:
@@ -67,6 +69,7 @@ class Estimator:
         self.fixed = runtime.fixed_context
         self.watts = runtime.device_watts
         self.unheld = self._why_unheld()
+        self.formulas = Estimator(model, target, replace(serving, simulate=False)) if serving.simulate else self
 
     def _why_unheld(self) -> str:
         """Why a step has no time: a chip whose own memory is all there is for weights, and has no room for them."""
@@ -101,29 +104,29 @@ class Estimator:
 
     def prefill(self, batch: int, prompt: int, context: int) -> StepCost:
         """All tokens of the prompts of a batch, with room for a context."""
-        sizes = prompt, context
         return self._faster(
-            (partial(self._shared_prefill, batch, *sizes), partial(self._staged_prefill, batch, *sizes))
+            lambda steps: steps._shared_prefill(batch, prompt, context),
+            lambda steps: steps._staged_prefill(batch, prompt, context),
         )
 
     def decode(self, batch: int, context: int) -> StepCost:
         """One further token of each user."""
-        ways = (
-            partial(self.step, decode(batch, context), self.machine.devices),
-            partial(self._staged_decode, batch, context),
+        return self._faster(
+            lambda steps: steps.step(decode(batch, context), steps.machine.devices),
+            lambda steps: steps._staged_decode(batch, context),
         )
-        return self._faster(ways)
 
-    def _faster(self, ways: Sequence[Callable[[], StepCost]]) -> StepCost:
-        """What the choice of `parallel` comes to; where it is free, the faster of both."""
-        devices, chosen = self.machine.devices, self.serving.parallel
-        if devices == 1 or chosen == TENSOR:
-            return self._with_power(ways[0]())
+    def _faster(self, shared: Way, staged: Way) -> StepCost:
+        """What the choice of `parallel` comes to; where it is free, the faster of both by formulas."""
+        chosen = self.serving.parallel
+        if self.machine.devices == 1 or chosen == TENSOR:
+            return self._with_power(shared(self))
         if chosen == PIPELINE:
-            return self._with_power(ways[1]())
-        found = [way() for way in ways]
-        known = [cost for cost in found if cost.seconds is not None] or found
-        return self._with_power(min(known, key=lambda cost: cost.seconds.value if cost.seconds else 0.0))
+            return self._with_power(staged(self))
+        costs = {way: way(self.formulas) for way in (shared, staged)}
+        known = [way for way, cost in costs.items() if cost.seconds is not None] or list(costs)
+        best = min(known, key=lambda way: found.value if (found := costs[way].seconds) else 0.0)
+        return self._with_power(best(self) if self.serving.simulate else costs[best])
 
     def _with_power(self, cost: StepCost) -> StepCost:
         """Energy by what devices draw while they serve, where that is known."""
@@ -167,7 +170,7 @@ class Estimator:
         size = self.storage.weights.flows.size_bytes(tokens * self.model.hidden)
         one = exchange_seconds(route, size, self.machine)
         spread = Spread(*(getattr(one, end) * count for end in ("value", "low", "high")))
-        return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, 0.0)
+        return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, Spread(0.0, 0.0, 0.0))
 
     def chunks(self, batch: int, prompt: int, context: int) -> list[tuple[Step, float]]:
         """Steps that a prompt takes, with how often each counts.
@@ -193,6 +196,20 @@ class Estimator:
             weights[before] += 1 - share
             weights[after] += share
         return [(steps[place], times) for place, times in weights.items()]
+
+
+def _machine(target: Target, devices: int) -> Machine:
+    """So many devices of a target, which may be those of several cards: where devices are linked, cards are alike."""
+    have = round(target.topology.devices.value)
+    linked = any(route.carries is Carries.LINK for route in target.routes)
+    if not linked or devices <= have:
+        return use_machine(target, devices=devices)
+    if devices > have * _MOST_CARDS:
+        raise UsageError(
+            f"--devices {devices}: {target.name} has {have} on a card; expected 1 to {have * _MOST_CARDS}, of "
+            f"{_MOST_CARDS} cards"
+        )
+    return replace(use_machine(target), devices=devices)
 
 
 def find_points(
@@ -280,7 +297,7 @@ def _phase(cost: StepCost) -> Phase:
         time_ms=_scaled(cost.seconds),
         bound=cost.bound,
         shares=cost.shares,
-        read_bytes=None if cost.moved_bytes is None else round(cost.moved_bytes),
+        read_bytes=cost.moved_bytes,
         energy_mj=_scaled(cost.joules),
     )
 

@@ -49,6 +49,7 @@ def token_point(point: Point) -> TokenPoint:
         provenance=point.provenance,
         shares_prefill=_shares(point.prefill),
         shares_decode=_shares(point.decode),
+        decode_read_bytes=_ranged(point.decode.read_bytes),
     )
 
 
@@ -206,7 +207,7 @@ def _joules(found: Spread | None, provenance: Provenance) -> Energy | None:
 def _memory(point: Point, target: Target, phases: Sequence[Phase]) -> MemoryTotal:
     """Where weights and cache are; what a step reads of them is of both phases."""
     read = [phase.read_bytes for phase in phases]
-    total = None if None in read else sum(each or 0 for each in read)
+    total = None if None in read else sum(round(each.value) for each in read if each is not None)
     peak = point.weight_bytes + point.kv_bytes
     return MemoryTotal(target.home(Holds.CONSTANTS).name, 0, None, peak, None, point.capacity_bytes, total, None)
 

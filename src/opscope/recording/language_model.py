@@ -41,6 +41,7 @@ class TokenPoint:
     provenance: Provenance
     shares_prefill: Mapping[str, float] = field(default_factory=dict)  # of the time, by block
     shares_decode: Mapping[str, float] = field(default_factory=dict)
+    decode_read_bytes: Ranged | None = None  # that a step of decode moves: weights that it needs, and the cache
 
     @property
     def decode_tokens_per_s_per_user(self) -> Ranged | None:

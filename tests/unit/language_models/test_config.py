@@ -137,7 +137,9 @@ def test_fields_of_a_family_are_checked(changes: dict[str, object], said: str) -
         (b"", "expected JSON"),
         (b"[1, 2]", "expected"),
         (b'{"model_type": "llama"', "cut short after"),
-        (b'{"model_type": NaN}', "expected JSON"),
+        (b'{"model_type": NaN}', "model_type: is nan; expected a word"),
+        (b'{"model_type": ' + b"9" * 5000 + b"}", "expected JSON"),
+        (b'"llama"', "is a str; expected an object of fields"),
         (b'{"a":' * 100_000, "expected"),
         (b"\xff\xfe{}", "expected JSON"),
         (b'{"a": "' + b"x" * (5 << 20) + b'"}', "expected at most 4,194,304"),
@@ -263,6 +265,84 @@ def test_deepseek_has_dense_layers_first() -> None:
     assert [isinstance(layer.feed_forward, Mixture) for layer in model.layers[:5]] == [False] * 3 + [True] * 2
     assert isinstance(model.layers[0].mixer, LatentAttention)
     assert model.active_parameters == pytest.approx(37e9, rel=0.03)  # published: 37 G
+
+
+def test_infinity_is_read_as_hugging_face_writes_it(tmp_path: Path) -> None:
+    text = json.dumps({**LLAMA, "time_step_limit": [0.0, float("inf")]})
+    assert "Infinity" in text
+    assert read(tmp_path, text).hidden == 64
+
+
+def test_a_nested_decoder_may_leave_out_the_sizes_of_its_class() -> None:
+    """As LLaVA 1.5 does."""
+    model = describe({"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32064}}, source="c")
+    assert (model.hidden, len(model.layers), model.vocabulary) == (4096, 32, 32064)
+    with pytest.raises(ProfilerError, match="num_attention_heads: is missing"):
+        describe({"model_type": "llama", "vocab_size": 32064}, source="c")
+
+
+def test_sizes_that_no_model_has_together_are_refused() -> None:
+    with pytest.raises(ProfilerError, match=r"^config\.json: sizes make .*e\+15 parameters; expected at most 1e\+14"):
+        made(hidden_size=1 << 20, intermediate_size=1 << 20, num_hidden_layers=1000)
+
+
+def test_the_name_of_a_nested_decoder_is_a_word() -> None:
+    with pytest.raises(ProfilerError, match=r"^c: text_config\.model_type: is \[\]; expected a word"):
+        describe({"model_type": "llava", "text_config": {**LLAMA, "model_type": []}}, source="c")
+
+
+def test_layers_with_a_window_are_named_by_letters_too() -> None:
+    exaone = made(model_type="exaone4", num_hidden_layers=8, sliding_window=16, sliding_window_pattern="LLLG")
+    assert [attention(exaone, number).window for number in range(4)] == [16, 16, 16, None]
+    assert exaone == made(model_type="exaone4", num_hidden_layers=8, sliding_window=16, sliding_window_pattern=4)
+    with pytest.raises(ProfilerError, match=r"sliding_window_pattern: is 'LX'; expected a number, or letters L and G"):
+        made(model_type="exaone4", sliding_window_pattern="LX")
+
+
+def test_gemma_4_says_what_differs_by_layer_in_newer_files() -> None:
+    sizes = {"num_hidden_layers": 6, "head_dim": 16, "attention_k_eq_v": True}
+    older = made(model_type="gemma4_text", global_head_dim=32, num_global_key_value_heads=1, **sizes)
+    newer = made(model_type="gemma4_text", per_layer_config={"05": {"head_dim": 32, "num_key_value_heads": 1}}, **sizes)
+    assert older == newer
+    assert attention(newer, 5).kv_heads == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"num_experts": 8}, "num_experts: is 8; llama is known without experts: expected 0, 1 or null"),
+        ({"per_layer_config": {"0": {"head_dim": 8}}}, "per_layer_config: is not known for llama; expected equal"),
+        (
+            {"model_type": "glm4_moe", "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+             "mlp_layer_types": ["dense", "odd"]},
+            "mlp_layer_types: has 'odd'; expected 2 words, dense or sparse",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_family_is_not_read_with_is_refused(changes: dict[str, object], said: str) -> None:
+    """A model without it would be another one."""
+    with pytest.raises(ProfilerError) as caught:
+        made(**changes)
+    assert said in str(caught.value)
+
+
+def test_dense_layers_are_named_one_by_one_or_counted() -> None:
+    sizes = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "num_hidden_layers": 3}
+    counted = made(model_type="glm4_moe", first_k_dense_replace=1, **sizes)
+    assert counted == made(model_type="glm4_moe", mlp_layer_types=["dense", "sparse", "sparse"], **sizes)
+    assert [isinstance(layer.feed_forward, Mixture) for layer in counted.layers] == [False, True, True]
+
+
+def test_gpt_takes_the_names_of_later_families() -> None:
+    own = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, "n_positions": 32}
+    later = {"model_type": "gpt2", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    later |= {"vocab_size": 100, "max_position_embeddings": 32}
+    assert describe(own, source="c") == describe(later, source="c")
+
+
+def test_minicpm_may_have_experts() -> None:
+    model = made(model_type="minicpm", num_experts=8, num_experts_per_tok=2)
+    assert model.layers[0].feed_forward == Mixture(8, 2, 96)
 
 
 def test_families_before_rotary_positions() -> None:

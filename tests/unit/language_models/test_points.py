@@ -10,10 +10,12 @@ from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
-from opscope.language_models.architecture import Architecture, Attention, FeedForward, Layer
+from opscope.language_models.architecture import Architecture, Attention, FeedForward, Layer, Mixture
+from opscope.language_models.built_in import BUILT_IN
 from opscope.language_models.config import load
-from opscope.language_models.decoder import Step, decode, prefill
+from opscope.language_models.decoder import Routing, Step, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph, repeated_graph
+from opscope.language_models.decoder_parts import expected_experts, touched_experts
 from opscope.language_models.memory import cache_bytes, read_weight_bytes
 from opscope.language_models.point import Point
 from opscope.language_models.points import Estimator, Serving, as_held, as_run, find_points
@@ -71,7 +73,42 @@ def test_a_token_reads_weights_once_and_the_cache_once(target: str, weights: str
     found = point(target, model=model, storage=storage, batch=batch, context=2048)
     held = as_run(as_held(storage, machine), machine)
     wanted = read_weight_bytes(model, held, decode(batch, 2048)) + cache_bytes(model, held, batch, 2048)
-    assert found.decode.read_bytes == pytest.approx(wanted, rel=0.02)
+    assert found.decode.read_bytes is not None
+    assert found.decode.read_bytes.value == pytest.approx(wanted, rel=0.02)
+
+
+def of_each_family() -> list[str]:
+    """A built-in model of each family, the smallest."""
+    ordered = sorted(BUILT_IN.values(), key=lambda row: -row.parameters)
+    return sorted({row.config["model_type"]: row.name for row in ordered}.values())
+
+
+@pytest.mark.parametrize("name", of_each_family())
+def test_a_token_of_any_family_reads_weights_once_and_the_cache_once(name: str) -> None:
+    """Eight users, with blocks of few bits; states of fixed size are read and written."""
+    model, step = load(name), decode(8, 1024 if load(name).longest_context > 1024 else 512)
+    steps = Estimator(model, catalogue.load("aic100-ultra"), Serving(Storage.of("mxfp6", "mxint8")))
+    held, moved = steps.storage, steps.step(step, 1).moved_bytes
+    states = sum(count * layer.mixer.state_elements for layer, count in model.repeats.items()) * step.batch * 2
+    wanted = read_weight_bytes(model, held, step) + cache_bytes(model, held, step.batch, step.cached) + states
+    assert moved is not None
+    assert moved.value == pytest.approx(wanted, rel=0.02)
+
+
+def test_experts_are_read_as_tokens_agree_on_them() -> None:
+    """One token reads as many as it goes to; of several, the range holds those of one subject, and of many."""
+    part = Mixture(experts=128, active=8, intermediate=768)
+    assert [touched_experts(part, 1, each) for each in Routing] == [8, 8, 8]
+    assert expected_experts(part, 8) == pytest.approx(128 * (1 - (15 / 16) ** 8))
+    alike, even, apart = (expected_experts(part, 8, each) for each in (Routing.ALIKE, Routing.EVEN, Routing.APART))
+    assert 8 < alike < even < apart == 64
+    assert expected_experts(part, 10_000, Routing.APART) == 128
+    steps = Estimator(load("qwen3-30b-a3b"), catalogue.load("aic100-ultra"), Serving(Storage.of("mxfp6", "mxint8")))
+    one, eight = (steps.step(decode(batch, 1024), 1).moved_bytes for batch in (1, 8))
+    assert one is not None
+    assert eight is not None
+    assert one.low == one.value == one.high
+    assert eight.low < eight.value < eight.high < 8 * one.value
 
 
 def test_where_memory_binds_weights_of_fewer_bits_gain_what_they_save() -> None:
@@ -81,21 +118,22 @@ def test_where_memory_binds_weights_of_fewer_bits_gain_what_they_save() -> None:
     assert wide.decode.bound == narrow.decode.bound == "memory"
     assert wide.tpot_ms is not None
     assert narrow.tpot_ms is not None
-    saved = (wide.decode.read_bytes or 0) / (narrow.decode.read_bytes or 1)
+    assert wide.decode.read_bytes is not None
+    assert narrow.decode.read_bytes is not None
+    saved = wide.decode.read_bytes.value / narrow.decode.read_bytes.value
     assert wide.tpot_ms.value / narrow.tpot_ms.value == pytest.approx(saved, rel=0.1)
 
 
 @pytest.mark.parametrize("target", ["aic100-std", "qcs8275", "rk3588"])
 @pytest.mark.parametrize("step", [decode(1, 1000), decode(4, 1000), prefill(1, 128), prefill(1, 128, 896)])
 def test_layers_priced_once_are_the_whole_network(target: str, step: Step) -> None:
-    """But for the layout of the first input, and for caches that a first step gives out."""
-    model, machine = small(12, window=256), use_machine(catalogue.load(target))
-    once = estimate(repeated_graph(model, step, F16), machine).totals
-    whole = estimate(decoder_graph(model, step, F16), machine).totals
-    assert once.latency_s is not None
-    assert whole.latency_s is not None
-    assert once.latency_s.value == pytest.approx(whole.latency_s.value, rel=0.015)
-    assert once.macs == whole.macs
+    """But for the layout of the first input, and for the call, which gives out the caches of a first step."""
+    model, machine = small(12, window=256), use_machine(catalogue.for_language_models(catalogue.load(target)))
+    once = estimate(repeated_graph(model, step, F16), machine)
+    whole = estimate(decoder_graph(model, step, F16), machine)
+    cycles = [sum(cost.total * trips for cost, trips in each.costs[:-1]) for each in (once, whole)]
+    assert cycles[0] == pytest.approx(cycles[1], rel=0.015)
+    assert once.totals.macs == whole.totals.macs
 
 
 def test_chunks_of_a_prompt_grow_with_what_is_cached_and_are_summed_up() -> None:
@@ -202,3 +240,19 @@ def test_a_time_that_is_not_known_is_none() -> None:
     assert found.tpot_ms is None
     assert found.decode.read_bytes is None
     assert found.decode_tokens_per_s is None
+
+
+def test_a_model_may_be_on_several_cards() -> None:
+    model, target = load("llama-3.1-8b"), catalogue.load("aic100-std")
+    one, four = (
+        find_points(model, target, Serving(Storage.of("mxfp6", "mxint8"), devices=devices), [(8, 128, 2048)])[0]
+        for devices in (1, 4)
+    )
+    assert one.tpot_ms is not None
+    assert four.tpot_ms is not None
+    assert one.tpot_ms.value / 4 < four.tpot_ms.value < one.tpot_ms.value
+    assert four.capacity_bytes == 4 * (one.capacity_bytes or 0)
+    with pytest.raises(UsageError, match=r"--devices 17: aic100-std has 1 on a card; expected 1 to 16, of 16 cards"):
+        find_points(model, target, Serving(Storage.of(), devices=17), [(1, 128, 2048)])
+    with pytest.raises(UsageError, match=r"--devices 2: rk3588 has 1; expected 1 to 1"):
+        find_points(model, catalogue.load("rk3588"), Serving(Storage.of(), devices=2), [(1, 128, 2048)])

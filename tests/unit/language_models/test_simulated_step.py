@@ -10,11 +10,13 @@ from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
 from opscope.device import simulate
 from opscope.language_models.architecture import Architecture, Attention, FeedForward, Layer
+from opscope.language_models.config import load
 from opscope.language_models.decoder import Step, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph
 from opscope.language_models.points import Estimator, Serving, find_points
 from opscope.language_models.simulated_step import in_place
 from opscope.machine import catalogue
+from opscope.machine.catalogue import for_language_models
 from opscope.machine.figure import Figure
 from opscope.machine.target import Target
 from opscope.options import CompileOptions
@@ -23,9 +25,10 @@ from opscope.workflows.model_compiler import ModelCompiler
 STORAGE = Storage.of("f16", "f16")
 
 
-def two_cores() -> Target:
-    target = catalogue.load("aic100-std")
-    return replace(target, topology=replace(target.topology, cores=Figure(2, "architecture")))
+def two_cores(name: str = "aic100-std") -> Target:
+    target = catalogue.load(name)
+    topology = replace(target.topology, cores=Figure(2, "architecture"))
+    return catalogue.for_language_models(replace(target, topology=topology))
 
 
 def small(layers: int) -> Architecture:
@@ -33,14 +36,48 @@ def small(layers: int) -> Architecture:
     return Architecture("small", "llama", 512, 2048, (layer,) * layers, 4096)
 
 
-@pytest.mark.parametrize("step", [decode(1, 512), prefill(1, 32, 96)])
-def test_a_layer_simulated_once_is_the_whole_network(step: Step) -> None:
-    target, model = two_cores(), small(6)
-    found = Estimator(model, target, Serving(STORAGE, simulate=True)).step(step, 1).seconds
+def two_kinds() -> Architecture:
+    """Layers with a window, and each third without one."""
+    full = small(1).layers[0]
+    mixer = full.mixer
+    assert isinstance(mixer, Attention)
+    near = replace(full, mixer=replace(mixer, window=64))
+    return replace(small(1), layers=(near, near, full) * 3)
+
+
+@pytest.mark.parametrize("model", [small(6), two_kinds()], ids=["one kind", "two kinds"])
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("step", [decode(1, 512), prefill(1, 128), prefill(1, 32, 96)])
+def test_a_layer_simulated_once_is_the_whole_network(step: Step, devices: int, model: Architecture) -> None:
+    target = two_cores("aic100-ultra")
+    found = Estimator(model, target, Serving(STORAGE, devices=devices, simulate=True)).step(step, devices).seconds
     graph = in_place(decoder_graph(model, step, STORAGE))
-    program, _ = ModelCompiler(graph).compile(target, CompileOptions(stats_level=0))
+    options = CompileOptions(stats_level=0, devices=devices, parallel="tensor")
+    program, _ = ModelCompiler(graph).compile(for_language_models(target), options)
     assert found is not None
     assert found.value == pytest.approx(simulate(program).total_cycles / program.clock_hz, rel=0.02)
+
+
+def test_a_prompt_takes_no_less_than_its_weights_take_to_be_read() -> None:
+    """Keys of a layer that are written away while a later one runs do not make it longer, or the later one shorter."""
+    target = catalogue.load("aic100-std")
+    model = load("llama-3.2-1b")
+    serving = Serving(STORAGE, simulate=True)
+    (point,) = find_points(replace(model, layers=model.layers[:6]), target, serving, [(1, 128, 128)])
+    assert point.ttft_ms is not None
+    assert point.ttft_ms.value > point.weight_bytes / 137e9 * 1e3  # the peak of the memory
+
+
+def test_devices_that_may_share_a_model_either_way_are_simulated_the_way_that_formulas_choose() -> None:
+    target, model = two_cores("aic100-ultra"), small(4)
+
+    def point(parallel: str) -> float:
+        serving = Serving(STORAGE, devices=2, parallel=parallel, simulate=True)
+        found = find_points(model, target, serving, [(1, 16, 64)])[0].tpot_ms
+        assert found is not None
+        return found.value
+
+    assert point("auto") in (point("tensor"), point("pipeline"))
 
 
 def test_the_simulated_device_and_formulas_agree_on_a_token() -> None:

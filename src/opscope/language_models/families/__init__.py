@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ..architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
 from .early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
-from .fields import Fields
+from .experts import dots1, ernie_moe, exaone_moe, glm4_moe, minimax_m2
+from .fields import MOST_EXPERTS, Fields
 from .gemma import gemma, gemma2, gemma3, gemma4
 from .mixed import (
     deepseek,
-    glm4_moe,
     gpt_oss,
     granite_moe,
     llama4,
@@ -30,13 +30,14 @@ from .parts import (
     activation,
     alike,
     attention,
+    experts,
     gated,
     head_of,
     layer_count,
     model,
     windowed,
 )
-from .recurrent import bamba, granite_hybrid, lfm2
+from .recurrent import bamba, granite_hybrid, lfm2, lfm2_moe
 
 Family = Callable[[Fields], Architecture]
 _BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has 4096
@@ -44,13 +45,28 @@ _BAICHUAN_ALIBI = 5120  # hidden size of the model with ALiBi; the other one has
 
 def llama(fields: Fields) -> Architecture:
     bias = fields.flag("attention_bias", "qkv_bias", "bias")
-    mixer = attention(fields, bias=bias, output_bias=fields.flag("attention_out_bias", "bias", default=bias))
+    mixer = attention(fields, bias=bias, output_bias=fields.flag("bias", default=bias))
     return model(fields, alike(fields, mixer, gated(fields, bias=fields.flag("mlp_bias"))), context=2048)
+
+
+def seed_oss(fields: Fields) -> Architecture:
+    bias, output_bias = fields.flag("attention_bias", default=True), fields.flag("attention_out_bias")
+    mixer = attention(fields, bias=bias, output_bias=output_bias, head_size=128)
+    return model(fields, alike(fields, mixer, gated(fields, bias=fields.flag("mlp_bias"))), context=524288)
 
 
 def tied_llama(fields: Fields) -> Architecture:
     """Families that are Llama's, with a head that is the embedding's table unless the config says otherwise."""
     return replace(llama(fields), tied=fields.flag("tie_word_embeddings", default=True))
+
+
+def minicpm(fields: Fields) -> Architecture:
+    """Dense, or with experts of the size of a dense part."""
+    found = tied_llama(fields)
+    if fields.count("num_experts", default=0, least=0, most=MOST_EXPERTS) == 0:
+        return found
+    part = experts(fields, "num_experts", size="intermediate_size")
+    return replace(found, layers=tuple(replace(layer, feed_forward=part) for layer in found.layers))
 
 
 def ernie(fields: Fields) -> Architecture:
@@ -169,9 +185,21 @@ def olmo2(fields: Fields) -> Architecture:
 def exaone4(fields: Fields) -> Architecture:
     mixer = replace(attention(fields), query_norm=QueryNorm.HEAD)
     window = fields.window(4096)
-    pattern = fields.count("sliding_window_pattern", default=4) if window is not None else 1
-    layers = windowed(fields, mixer, gated(fields), window=window, near=lambda n: (n + 1) % pattern != 0)
+    near = fields.near_layers("sliding_window_pattern", default=4)
+    layers = windowed(fields, mixer, gated(fields), window=window, near=near)
     return replace(model(fields, layers, context=2048), norm_place=NormPlace.AFTER)
+
+
+def exaone(fields: Fields) -> Architecture:
+    """EXAONE 3: Llama's parts, two of them under other names."""
+    return llama(fields.renamed(num_hidden_layers="num_layers", hidden_act="activation_function"))
+
+
+def cwm(fields: Fields) -> Architecture:
+    """Llama with a window in three layers of four."""
+    part = gated(fields, bias=fields.flag("mlp_bias"))
+    layers = windowed(fields, attention(fields), part, window=fields.window(8192), near=lambda number: number % 4 != 0)
+    return model(fields, layers, context=131072)
 
 
 def hunyuan(fields: Fields) -> Architecture:
@@ -196,8 +224,8 @@ def cohere(fields: Fields) -> Architecture:
     has_norm = fields.flag("use_qk_norm")
     mixer = replace(mixer, query_norm=QueryNorm.WHOLE if has_norm else QueryNorm.NONE)
     window = fields.window(4096) if fields.word("model_type") == "cohere2" else None
-    pattern = fields.count("sliding_window_pattern", default=4)
-    layers = windowed(fields, mixer, gated(fields), window=window, near=lambda n: (n + 1) % pattern != 0)
+    near = fields.near_layers("sliding_window_pattern", default=4)
+    layers = windowed(fields, mixer, gated(fields), window=window, near=near)
     found = model(fields, layers, context=8192, tied=True)
     return replace(found, norm=Norm(mean=True), parallel=True, shared_norm=True)
 
@@ -230,9 +258,9 @@ FAMILIES: Mapping[str, Family] = {
     "baichuan": baichuan,
     "qwen": qwen,
     "granite": llama,
-    "seed_oss": llama,
+    "seed_oss": seed_oss,
     "smollm3": tied_llama,
-    "minicpm": tied_llama,
+    "minicpm": minicpm,
     "ernie4_5": ernie,
     "mistral": mistral,
     "ministral": ministral,
@@ -259,7 +287,10 @@ FAMILIES: Mapping[str, Family] = {
     "olmo": olmo,
     "olmo2": olmo2,
     "olmo3": olmo2,
+    "exaone": exaone,
     "exaone4": exaone4,
+    "cwm": cwm,
+    "mimo": qwen2,
     "hunyuan_v1_dense": hunyuan,
     "stablelm": stablelm,
     "cohere": cohere,
@@ -296,12 +327,19 @@ FAMILIES: Mapping[str, Family] = {
     "kimi_k2": deepseek,
     "minicpm3": minicpm3,
     "glm4_moe": glm4_moe,
+    "glm4_moe_lite": deepseek,
+    "dots1": dots1,
+    "solar_open": glm4_moe,
+    "ernie4_5_moe": ernie_moe,
+    "exaone_moe": exaone_moe,
+    "minimax_m2": minimax_m2,
     "gpt_oss": gpt_oss,
     "granitemoe": granite_moe,
     "granitemoeshared": granite_moe,
     "olmoe": olmoe,
     "llama4_text": llama4,
     "lfm2": lfm2,
+    "lfm2_moe": lfm2_moe,
     "granitemoehybrid": granite_hybrid,
     "bamba": bamba,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions
+from ..architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
 from .fields import LARGEST_CONTEXT, Fields
 from .parts import LAYER_NORM, activation, alike, attention, divides, head_of, layer_count, model
 
@@ -13,6 +13,11 @@ def _heads(fields: Fields, *names: str, hidden: str) -> tuple[int, int]:
     """Heads and their size, where they share out the hidden size."""
     heads = fields.count(*names)
     return heads, head_of(fields, names[0], heads, hidden=hidden)
+
+
+def _own_names(fields: Fields) -> Fields:
+    """GPT's names of sizes, where a config has those of later families, which its class takes as well."""
+    return fields.renamed(n_embd="hidden_size", n_head="num_attention_heads", n_layer="num_hidden_layers")
 
 
 def _plain(fields: Fields, *, inner: int, act: str, bias: bool = True) -> FeedForward:
@@ -25,6 +30,7 @@ def _learned(found: Architecture, extra: int = 0) -> Architecture:
 
 
 def gpt2(fields: Fields) -> Architecture:
+    fields = _own_names(fields)
     heads, size = _heads(fields, "n_head", hidden="n_embd")
     mixer = Attention(heads, heads, size, size, bias=True, output_bias=True)
     part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act="gelu_new")
@@ -33,6 +39,7 @@ def gpt2(fields: Fields) -> Architecture:
 
 def gpt_bigcode(fields: Fields) -> Architecture:
     """GPT-2 with one key head for all queries."""
+    fields = _own_names(fields)
     heads, size = _heads(fields, "n_head", hidden="n_embd")
     shared = 1 if fields.flag("multi_query", default=True) else heads
     mixer = Attention(heads, shared, size, size, bias=True, output_bias=True)
@@ -57,6 +64,7 @@ def gpt_neo(fields: Fields) -> Architecture:
 
 def gptj(fields: Fields) -> Architecture:
     """Both parts of a layer read one normalisation; the head has a bias."""
+    fields = _own_names(fields)
     heads, size = _heads(fields, "n_head", hidden="n_embd")
     mixer = Attention(heads, heads, size, size, rotary_size=fields.count("rotary_dim", default=64, most=size))
     part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act="gelu_new")
@@ -104,6 +112,7 @@ def bloom(fields: Fields) -> Architecture:
 
 
 def mpt(fields: Fields) -> Architecture:
+    fields = fields.renamed(d_model="hidden_size", n_heads="num_attention_heads", n_layers="num_hidden_layers")
     heads, size = _heads(fields, "n_heads", hidden="d_model")
     bias = not fields.flag("no_bias", default=True)
     mixer = Attention(heads, heads, size, size, bias=bias, output_bias=bias)
@@ -140,6 +149,8 @@ def falcon(fields: Fields) -> Architecture:
 
 def phi(fields: Fields) -> Architecture:
     mixer = attention(fields, bias=True, output_bias=True, rotated=0.5)
+    has_norm = fields.flag("qk_layernorm")
+    mixer = replace(mixer, query_norm=QueryNorm.HEAD if has_norm else QueryNorm.NONE)
     part = _plain(fields, inner=fields.count("intermediate_size"), act="gelu_new")
     found = model(fields, alike(fields, mixer, part), context=2048)
     return replace(found, norm=LAYER_NORM, parallel=True, shared_norm=True, head_bias=True)

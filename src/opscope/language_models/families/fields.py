@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.errors import ModelError, printable
@@ -105,6 +105,15 @@ class Fields:
                 raise self.error("layer_types", f"has {_shown(word)}; expected {', '.join(LAYER_TYPES)}")
         return [str(word) for word in words]
 
+    def sparse_layers(self, count: int, *, dense_first: int = 0) -> Sequence[bool]:
+        """Of each layer whether it has experts: by the words of `mlp_layer_types`, else all but the first ones."""
+        words = self.list("mlp_layer_types")
+        expected = f"expected {count} words, dense or sparse"
+        self.require(len(words) in (0, count), "mlp_layer_types", f"has {len(words)} words; {expected}")
+        odd = next((word for word in words if word not in ("dense", "sparse")), None)
+        self.require(odd is None, "mlp_layer_types", f"has {_shown(odd)}; {expected}")
+        return [word == "sparse" for word in words] or [number >= dense_first for number in range(count)]
+
     def places(self, name: str, count: int) -> Sequence[int] | None:
         """Numbers of layers, of which there are so many; None where the field is missing or null."""
         if not self.has(name):
@@ -113,6 +122,20 @@ class Fields:
         if len(found) != len(self.list(name)):
             raise self.error(name, f"is {_shown(self.values[name])}; expected numbers of layers, 0 to {count - 1}")
         return found
+
+    def near_layers(self, *names: str, default: int) -> Callable[[int], bool]:
+        """Which layers have a window, by number: all but each so-manieth, or as the letters L and G say in turn."""
+        name = next((name for name in names if isinstance(self.values.get(name), str)), "")
+        if not name:
+            every = self.count(*names, default=default)
+            return lambda number: (number + 1) % every != 0
+        letters = self.word(name)
+        self.require(
+            set(letters) in ({"L"}, {"G"}, {"L", "G"}),
+            name,
+            f"is {_shown(letters)}; expected a number, or letters L and G",
+        )
+        return lambda number: letters[number % len(letters)] == "L"
 
     def inner(self, name: str) -> Fields:
         """The fields of a nested object; none where it is not there."""
@@ -125,6 +148,11 @@ class Fields:
         """The fields, with those that are missing as a config class has them."""
         missing = {name: value for name, value in values.items() if not self.has(name)}
         return replace(self, values={**self.values, **missing})
+
+    def renamed(self, **names: str) -> Fields:
+        """The fields, with those that are missing under a family's own name taken from another name for them."""
+        found = {own: self.values[other] for own, other in names.items() if not self.has(own) and self.has(other)}
+        return replace(self, values={**self.values, **found})
 
     def require(self, holds: bool, name: str, problem: str) -> None:
         if not holds:

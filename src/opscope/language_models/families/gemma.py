@@ -9,14 +9,19 @@ from .fields import LARGEST_VOCABULARY, Fields
 from .parts import alike, attention, divides, experts, gated, layer_count, model, windowed
 
 
+def _attention(fields: Fields) -> Attention:
+    bias = fields.flag("attention_bias")
+    return attention(fields, head_size=256, bias=bias, output_bias=bias)
+
+
 def gemma(fields: Fields) -> Architecture:
-    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
+    mixer = _attention(fields)
     return model(fields, alike(fields, mixer, gated(fields, default="gelu")), context=8192, tied=True)
 
 
 def gemma2(fields: Fields) -> Architecture:
     """Every other layer has a window; normalisation on both sides of each part; scores are capped."""
-    mixer = attention(fields, head_size=256, bias=fields.flag("attention_bias"))
+    mixer = _attention(fields)
     mixer = replace(mixer, softcap=fields.values.get("attn_logit_softcapping", 50.0) is not None)
     layers = windowed(
         fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % 2 != 0
@@ -27,11 +32,9 @@ def gemma2(fields: Fields) -> Architecture:
 def gemma3(fields: Fields) -> Architecture:
     """Five layers with a window, then one without. Published configs leave out what the config class says."""
     fields = fields.with_defaults(num_attention_heads=8, num_key_value_heads=4, vocab_size=262208)
-    mixer = replace(attention(fields, head_size=256, bias=fields.flag("attention_bias")), query_norm=QueryNorm.HEAD)
-    pattern = fields.count("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    layers = windowed(
-        fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=lambda n: (n + 1) % pattern != 0
-    )
+    mixer = replace(_attention(fields), query_norm=QueryNorm.HEAD)
+    near = fields.near_layers("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    layers = windowed(fields, mixer, gated(fields, default="gelu"), window=fields.window(4096), near=near)
     return replace(model(fields, layers, context=131072, tied=True), norm_place=NormPlace.AROUND)
 
 
@@ -44,6 +47,7 @@ def gemma4(fields: Fields) -> Architecture:
     pattern = fields.count("sliding_window_pattern", default=6)
     types = fields.layer_types(count)
     is_near = [types[n] == "sliding_attention" if types else (n + 1) % pattern != 0 for n in range(count)]
+    is_near[-1] = False  # the class sees to it
     shared = fields.count("num_kv_shared_layers", default=0, least=0, most=count - 1)
     own, reusing = is_near[: count - shared], is_near[count - shared :]
     problem = f"is {shared}; expected layers of the same kind before those that reuse their cache"
@@ -60,15 +64,23 @@ def gemma4(fields: Fields) -> Architecture:
 
 def _two_attentions(fields: Fields) -> tuple[Attention, Attention]:
     """With a window and without; a quarter of the larger heads is rotated."""
-    near = replace(attention(fields, head_size=256), query_norm=QueryNorm.HEAD, window=fields.window(512))
+    near = replace(_attention(fields), query_norm=QueryNorm.HEAD, window=fields.window(512))
     near = replace(near, rotary_size=near.head_size)
-    size = fields.count("global_head_dim", default=512)
+    said = _said_of_full_layers(fields)
+    size = said.count("head_dim", default=fields.count("global_head_dim", default=512))
     full = replace(near, window=None, head_size=size, value_size=size, rotary_size=size // 4)
     if not fields.flag("attention_k_eq_v"):
         return near, full
-    shared = fields.count("num_global_key_value_heads", default=near.kv_heads)
+    told = fields.count("num_global_key_value_heads", default=near.kv_heads)
+    shared = said.count("num_key_value_heads", default=told)
     divides(fields, "num_global_key_value_heads", shared, near.heads, "attention heads")
     return near, replace(full, kv_heads=shared, value_is_key=True)
+
+
+def _said_of_full_layers(fields: Fields) -> Fields:
+    """What `per_layer_config` says of layers without a window: newer files have it there, once for each of them."""
+    layers = fields.inner("per_layer_config")
+    return layers.inner(next(iter(layers.values))) if layers.values else layers
 
 
 def _gemma4_part(fields: Fields) -> FeedForward | Mixture:

@@ -120,15 +120,16 @@ def deepseek(fields: Fields) -> Architecture:
     latent = fields.flag("use_mla", default=fields.word("model_type") != "deepseek")
     mixer = _latent(fields) if latent else attention(fields)
     count = layer_count(fields)
-    default = 3 if fields.word("model_type") == "deepseek_v3" else 0
+    default = {"deepseek_v3": 3, "glm4_moe_lite": 1}.get(fields.word("model_type"), 0)
     dense_first = fields.count("first_k_dense_replace", default=default, least=0)
     every = fields.count("moe_layer_freq", default=1)
+    sparse = fields.sparse_layers(count, dense_first=dense_first)
     part: FeedForward | Mixture = gated(fields)
     if fields.has("n_routed_experts"):
         found = experts(fields, "n_routed_experts")
         part = replace(found, shared=fields.count("n_shared_experts", default=0, least=0, most=64) * found.intermediate)
     layers = tuple(
-        Layer(mixer, gated(fields) if number < dense_first or number % every else part) for number in range(count)
+        Layer(mixer, part if sparse[number] and number % every == 0 else gated(fields)) for number in range(count)
     )
     return model(fields, layers, context=4096)
 
@@ -150,18 +151,6 @@ def minicpm3(fields: Fields) -> Architecture:
     size = head_of(fields, "num_attention_heads", fields.count("num_attention_heads"))
     layer = Layer(_latent(fields, value_size=size), gated(fields))
     return model(fields, (layer,) * layer_count(fields), context=32768, tied=True)
-
-
-def glm4_moe(fields: Fields) -> Architecture:
-    mixer = attention(fields, bias=fields.flag("attention_bias"), rotated=0.5)
-    has_norm = fields.flag("use_qk_norm")
-    mixer = replace(mixer, query_norm=QueryNorm.HEAD if has_norm else QueryNorm.NONE)
-    found = experts(fields, "n_routed_experts")
-    part = replace(found, shared=fields.count("n_shared_experts", default=1, least=0, most=64) * found.intermediate)
-    dense_first = fields.count("first_k_dense_replace", default=1, least=0)
-    dense = gated(fields)
-    layers = tuple(Layer(mixer, dense if n < dense_first else part) for n in range(layer_count(fields)))
-    return model(fields, layers, context=131072)
 
 
 def gpt_oss(fields: Fields) -> Architecture:

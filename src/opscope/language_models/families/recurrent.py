@@ -22,6 +22,15 @@ def lfm2(fields: Fields) -> Architecture:
     return replace(found, tied=fields.flag("tie_embedding", "tie_word_embeddings", default=True))
 
 
+def lfm2_moe(fields: Fields) -> Architecture:
+    """The same, with experts behind some dense layers."""
+    found = lfm2(replace(fields, values={**fields.values, "block_auto_adjust_ff_dim": False}))
+    part = experts(fields, "num_experts")
+    dense = fields.count("num_dense_layers", default=2, least=0)
+    layers = tuple(replace(layer, feed_forward=part) for layer in found.layers[dense:])
+    return replace(found, layers=(*found.layers[:dense], *layers))
+
+
 def _adjusted(fields: Fields, inner: int) -> int:
     """Inner features as the model makes them of the number in its config: two thirds, rounded up to a multiple."""
     if not fields.flag("block_auto_adjust_ff_dim", default=True):

@@ -109,9 +109,9 @@ def test_steps_are_taken_again_on_another_export(
 def test_weights_beside_a_model_too_large_for_one_file_go_with_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from opscope.rewrites.onnx import editor
+    from opscope.rewrites.onnx import files
 
-    monkeypatch.setattr(editor, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(files, "LARGEST_FILE", 1000)
     text = TEXT.replace("{\n", "<float[16,16,1,1] w> {\n").replace("Sigmoid (b)", "Conv (b, w)")
     model = onnx.parser.parse_model(text)
     del model.graph.initializer[:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +12,19 @@ import pytest
 from drawn_networks import Drawing
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx import editor
-from opscope.rewrites.rewrite import everywhere
+from opscope.rewrites.rewrite import RewriteError, everywhere
 from rewriting import assert_same
 
 TOLERANCE = 1e-4  # of the largest output: many rewrites, each exact to rounding
 
 
-def _hold(seeds: range, folder: Path) -> set[str]:
-    """Apply all, twice, to the networks of some seeds, and see that outputs stay; names of those that applied."""
-    exact = [entry for entry in catalogue.known("onnx") if not entry.needs]
-    applied: set[str] = set()
+ELSEWHERE = ("onnxslim", "onnxruntime-basic", "onnxruntime-extended")  # seconds each: a process of its own
+
+
+def _hold(seeds: range, folder: Path, *, without: tuple[str, ...] = ()) -> Counter[str]:
+    """Apply all, twice, to the networks of some seeds, and see that outputs stay; how often each applied."""
+    exact = [entry for entry in catalogue.known("onnx") if not entry.needs and entry.name not in without]
+    applied: Counter[str] = Counter()
     for seed in seeds:
         before, after = folder / "before.onnx", folder / "after.onnx"
         steps = Drawing(seed).save(before)
@@ -27,23 +32,28 @@ def _hold(seeds: range, folder: Path) -> set[str]:
         order = [exact[place] for _ in range(2) for place in random.permutation(len(exact))]
         model, done = editor.open_model(before), []
         for entry in order:
-            model, sites = editor.apply(model, entry, everywhere)
-            done += [entry.name] if sites else []
+            with suppress(RewriteError):  # of a library that does not take it
+                model, sites = editor.apply(model, entry, everywhere)
+                done += [entry.name] if sites else []
         editor.save(model, after)
         try:
             assert_same(before, after, draws=1, tolerance=TOLERANCE)
         except Exception as error:
             raise AssertionError(f"seed {seed}: steps {steps}: rewrites {done}") from error
-        applied |= set(done)
+        applied.update(done)
     return applied
 
 
 @pytest.mark.parametrize("first", range(0, 20, 5))
 def test_all_rewrites_keep_outputs(first: int, tmp_path: Path) -> None:
-    assert len(_hold(range(first, first + 5), tmp_path)) > 10
+    applied = _hold(range(first, first + 5), tmp_path, without=ELSEWHERE)
+    assert len(applied) > 15
+    assert applied.total() > 5 * 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(20, 220, 20))
 def test_all_rewrites_keep_outputs_of_many(first: int, tmp_path: Path) -> None:
-    assert len(_hold(range(first, first + 20), tmp_path)) > 20
+    applied = _hold(range(first, first + 20), tmp_path)
+    assert len(applied) > 30
+    assert applied.total() > 20 * 10

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ..commands.command import keep_input, named_shape, positive, write_result
+from ..commands.command import add_shape, keep_input, positive, write_result
 from ..commands.progress import step
 from ..core.errors import UsageError
 from .profile import add_option, choose_source, chosen_options, known_options, merged
@@ -67,14 +67,7 @@ so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usa
         parser.add_argument("--jobs", type=positive, metavar="N", help="trials at once (default: cores)")
         parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
         parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
-        parser.add_argument(
-            "--shape",
-            type=named_shape,
-            action="append",
-            default=[],
-            metavar="NAME=1x3x224x224",
-            help="shape of an input, or size of a named dimension; may be repeated",
-        )
+        add_shape(parser)
         group = parser.add_argument_group("options of the judge, as for `opscope profile`")
         for option in merged([option for options in known.values() for option in options]):
             if option.name not in _OWN:

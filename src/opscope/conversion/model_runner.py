@@ -23,9 +23,19 @@ def work(request: Mapping[str, Any]) -> Mapping[str, object]:
     for file in sorted(Path(request["samples"]).glob("*.npz")):
         with np.load(file) as arrays:
             found = run([arrays[str(place)] for place in range(len(request["inputs"]))])
-        numbers = {str(place): np.asarray(array) for place, array in enumerate(found)}
-        np.savez(Path(request["outputs"]) / file.name, **numbers)  # type: ignore[arg-type]
+        numbers = {str(place): _array(output) for place, output in enumerate(found)}
+        np.savez(Path(request["outputs"]) / file.name, **numbers)
     return {"outputs": [name for name, _, _ in ports["outputs"]], "ports": ports}
+
+
+def _array(output: Any) -> Any:
+    """An output as one array: texts as texts, a list of maps, as classifiers give, by its values in order of keys."""
+    if isinstance(output, list) and output and all(isinstance(each, dict) for each in output):
+        return np.asarray([[each[key] for key in sorted(each)] for each in output])
+    if isinstance(output, list):
+        return np.concatenate([np.ravel(each) for each in output]) if output else np.zeros(0)
+    array = np.asarray(output)
+    return array.astype(str) if array.dtype == object else array
 
 
 def _onnx(model: str, names: Sequence[str], *, plain: bool) -> tuple[Ports, Run]:

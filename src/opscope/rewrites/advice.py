@@ -1,8 +1,11 @@
-"""Findings of a profile with the rewrites that `opscope optimize` would try on their ops; none is tried."""
+"""Findings of a profile with the rewrites that `opscope optimize` would try on their ops; none is tried.
+
+What a search beside the model tried before has its proven time; what it found to gain nothing is not named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +13,14 @@ from pathlib import Path
 from ..core.errors import ProfilerError
 from ..core.files import write_bytes
 from ..core.manifest import RewriteEntry
+from ..core.units import format_seconds
 from ..options import Shapes
-from ..readers import model_format, read_model, unpacked
+from ..readers import given_format, read_model, unpacked
 from ..recording.finding import Finding
 from ..workflows.analysing import write_findings
 from ..workflows.record import Recorded, page_of
 from . import catalogue
+from .earlier import times_of
 from .editors import editor_of, lacking
 from .rewrite import Site
 
@@ -26,8 +31,7 @@ MOST_NAMED = 3  # rewrites of one finding
 def can_advise(model: Path) -> bool:
     """Whether a profile of it can name rewrites: those of ONNX, with what they need here."""
     try:
-        with unpacked(model) as file:
-            form = model_format(file).name.lower()
+        form = given_format(model).name.lower()
     except ProfilerError:
         return False
     return form == _FORM and not lacking(form)
@@ -35,9 +39,15 @@ def can_advise(model: Path) -> bool:
 
 def with_rewrites_named(model: Path, recorded: Recorded, shapes: Shapes | None = None) -> Recorded:
     """A profile whose findings name rewrites, in its folder too."""
-    places = fitting_places(model, shapes)
+    now_ns = recorded.run.summary.latency.value_ns
+    tried = times_of(model, now_ns)
+    places = [
+        (entry, sites)
+        for entry, sites in fitting_places(model, shapes)
+        if now_ns is None or tried.get(entry.name, 0) < now_ns
+    ]
     findings = replace(
-        recorded.findings, findings=tuple(_named(finding, places) for finding in recorded.findings.findings)
+        recorded.findings, findings=tuple(_named(finding, places, tried) for finding in recorded.findings.findings)
     )
     if recorded.folder is not None and findings != recorded.findings:
         write_findings(recorded.folder, findings)
@@ -57,22 +67,30 @@ def fitting_places(model: Path, shapes: Shapes | None) -> list[tuple[RewriteEntr
         found = []
         for entry in catalogue.known(_FORM):
             with suppress(Exception):  # a rule that fails has no advice to give
-                sites = () if catalogue.is_whole(entry) else editor.sites(opened, entry)
+                sites = () if editor.takes_whole(entry) else editor.sites(opened, entry)
                 if sites:
                     found.append((entry, sites))
     return found
 
 
-def _named(finding: Finding, places: Sequence[tuple[RewriteEntry, tuple[Site, ...]]]) -> Finding:
-    """With the rewrites that touch its ops, those at most places first."""
+def _named(
+    finding: Finding, places: Sequence[tuple[RewriteEntry, tuple[Site, ...]]], tried: Mapping[str, int]
+) -> Finding:
+    """With the rewrites that touch its ops: those that were proven to help first, then those at most places."""
     ops = set(finding.ops)
     counts = [(sum(not ops.isdisjoint(site.removed) for site in sites), entry) for entry, sites in places]
-    touching = sorted((pair for pair in counts if pair[0]), key=lambda pair: -pair[0])[:MOST_NAMED]
+    touching = sorted(
+        (pair for pair in counts if pair[0]),
+        key=lambda pair: (pair[1].name not in tried, tried.get(pair[1].name, 0), -pair[0]),
+    )
     if not touching:
         return finding
-    words = ", ".join(
-        f"{entry.name} ({count} {'place' if count == 1 else 'places'}{f', --allow {entry.needs}' * bool(entry.needs)})"
-        for count, entry in touching
-    )
+    words = ", ".join(_told(entry, count, tried.get(entry.name)) for count, entry in touching[:MOST_NAMED])
     parts = (finding.action.rstrip("."), f"opscope optimize tries: {words}")
     return replace(finding, action=". ".join(filter(None, parts)))
+
+
+def _told(entry: RewriteEntry, count: int, after_ns: int | None) -> str:
+    words = [f"{count} {'place' if count == 1 else 'places'}", f"--allow {entry.needs}" * bool(entry.needs)]
+    words.append("" if after_ns is None else f"when tried, {format_seconds(after_ns * 1e-9)} for all")
+    return f"{entry.name} ({', '.join(filter(None, words))})"

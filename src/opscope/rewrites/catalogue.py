@@ -13,7 +13,7 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
     RewriteEntry(
         "merge-transposes",
         "two transposes, one after the other, as one, or as none where they undo each other",
-        "onnx.transposes:merge_transposes",
+        "onnx.moves:merge_transposes",
     ),
     RewriteEntry(
         "split-packed-qkv",
@@ -29,6 +29,11 @@ TOKENS: tuple[RewriteEntry, ...] = (  # products, attention, norms, and how valu
         "merge-reshapes",
         "two reshapes, one after the other, as one, where extents are not known either",
         "onnx.reshapes:merge_reshapes",
+    ),
+    RewriteEntry(
+        "plain-reshapes",
+        "a Reshape that is marked to take a 0 for an extent, and has none, without the mark that PyTorch writes",
+        "onnx.reshapes:plain_reshape",
     ),
     RewriteEntry(
         "drop-no-ops",
@@ -455,8 +460,3 @@ def rule_of(entry: RewriteEntry) -> object:
         module, _, attribute = entry.place.partition(":")
         return getattr(import_module(f".{module}", __package__), attribute)
     return next(load_place(manifest, entry.place) for manifest in manifests() if entry in manifest.rewrites)
-
-
-def is_whole(entry: RewriteEntry) -> bool:
-    """Whether a rewrite takes a model as a whole: to ask where it fits is to make it."""
-    return getattr(rule_of(entry), "is_whole", False)

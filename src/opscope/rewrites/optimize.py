@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj
@@ -24,8 +24,8 @@ from .editors import editor_of
 from .judge import Judge, Judged
 from .outcome import Optimized, Tried, Verdict
 from .proof import MAX_ERROR, Prover
-from .rewrite import Editor
-from .search import Search, State
+from .rewrite import Editor, Workshop
+from .search import Search, State, words_of
 from .steps import Step, fitting, read_steps, steps_bytes
 from .trials import Trials
 
@@ -72,31 +72,22 @@ def optimize(
     tell = step or (lambda _: None)
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
         form = model_format(file).name.lower()
-        editor, entries = editor_of(form), rewrites.known(form)
-        _check_allowed(allow, entries)
+        editor = editor_of(form)
         tell("running the model")
         graph = read_model(file, shapes=shapes)
-        inputs = [graph.tensors[number] for number in graph.inputs]
-        fixed = {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None} if shapes else {}
-        prover = Prover(file, form, graph, Path(scratch), None if data is None else Path(data), max_error)
-        judge = None if judge is None else replace(judge, shapes=fixed)
+        given = Workshop(None if data is None else Path(data), Path(scratch) / "whole")
+        job = _Job(file, path, place, form, editor, graph, _fixed(graph) if shapes else {}, given, tell)
+        _check_allowed(allow, job.entries)
+        prover = Prover(file, form, graph, Path(scratch), given.data, max_error)
+        judge = None if judge is None else replace(judge, shapes=job.shapes)
         trials = None if judge is None else Trials(judge, folder_of(place), place.name, jobs, budget_minutes * 60)
-        tell("judging the model")
-        before = None if trials is None else _first(trials, file, path)
-        state: State[Any] = State(editor.open_model(file, fixed), file, before or Judged())
+        before = None if trials is None else _first(trials, job)
         if steps is None and trials is not None:
-            usable = [entry for entry in entries if not entry.needs or entry.needs in allow]
-            search = Search(editor, usable, trials, prover, tell)
-            state, tried = search.run(state), tuple(search.tried)
-            notes, after = _held_back(editor, state, entries, allow), state.judged
+            state, tried, notes = _searched(job, trials, prover, allow, before or Judged())
         else:
-            state, tried = _replayed(editor, state, steps or (), prover, Path(scratch) / "replay")
-            notes, after = [], None
-        tell("writing")
-        _write(editor, state, file, place)
-        if trials is not None:
-            trials.discard(state.file)
-            after = after or trials.judged(place)
+            state, tried = _replayed(job, steps or (), prover, Path(scratch) / "replay")
+            notes = []
+        after = _written(job, state, trials, searched=steps is None)
         found = Optimized(
             model=str(path),
             sha256=sha256_of(path),
@@ -111,10 +102,57 @@ def optimize(
             trials=0 if trials is None else trials.asked,
             stopped=trials is not None and trials.stopped,
             budget_minutes=budget_minutes,
-            notes=(*graph.assumptions, *prover.notes, *notes, *_foreign(graph, place, fixed)),
+            notes=(*graph.assumptions, *prover.notes, *notes, *_foreign(graph, place, job.shapes)),
             folder=str(folder_of(place)),
         )
         return _kept(found, judge, file, command=command, created=created, tell=tell)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A model that is being rewritten, and what is known of it."""
+
+    file: Path
+    model: Path  # as the user calls it
+    output: Path
+    form: str  # onnx, tflite
+    editor: Editor[Any]
+    graph: Graph
+    shapes: Shapes  # of inputs, where the user set them
+    workshop: Workshop
+    tell: Tell
+
+    @property
+    def entries(self) -> tuple[RewriteEntry, ...]:
+        return rewrites.known(self.form)
+
+    def opened(self, judged: Judged) -> State[Any]:
+        return State(self.editor.open_model(self.file, self.shapes), self.file, judged)
+
+
+def _fixed(graph: Graph) -> Shapes:
+    inputs = [graph.tensors[number] for number in graph.inputs]
+    return {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}
+
+
+def _searched(
+    job: _Job, trials: Trials, prover: Prover, allow: Sequence[str], before: Judged
+) -> tuple[State[Any], tuple[Tried, ...], list[str]]:
+    """What a search finds, what else it tried, and what it was not allowed to."""
+    usable = [entry for entry in job.entries if not entry.needs or entry.needs in allow]
+    search = Search(job.editor, usable, trials, prover, job.tell, job.workshop)
+    state = search.run(job.opened(before))
+    return state, tuple(search.tried), _held_back(job, state, allow)
+
+
+def _written(job: _Job, state: State[Any], trials: Trials | None, *, searched: bool) -> Judged | None:
+    """Leave the result where it belongs; what the judge says of it."""
+    job.tell("writing")
+    _write(job.editor, state, job.file, job.output)
+    if trials is None:
+        return None
+    trials.discard(state.file)
+    return state.judged if searched else trials.judged(job.output)
 
 
 def _judge(
@@ -145,41 +183,44 @@ def _check_allowed(allow: Sequence[str], entries: Sequence[RewriteEntry]) -> Non
             raise UsageError(f"--allow {word!r}: not known; {did_you_mean(word, known)}expected of {', '.join(known)}")
 
 
-def _first(trials: Trials, file: Path, model: Path) -> Judged:
+def _first(trials: Trials, job: _Job) -> Judged:
     """The model as it is; one that the judge refuses cannot be made faster by its word."""
-    found = trials.judged(file)
+    job.tell("judging the model")
+    found = trials.judged(job.file)
     if found is None:
         raise UsageError("--budget-minutes: is over before the model itself is judged; expected more")
     if found.problem:
-        raise ModelError(str(model), "", found.problem)
+        raise ModelError(str(job.model), "", found.problem)
     if found.provenance is Provenance.MEASURED:  # which nothing else may disturb
         trials.jobs = 1
     return found
 
 
-def _held_back(
-    editor: Editor[Any], state: State[Any], entries: Sequence[RewriteEntry], allow: Sequence[str]
-) -> list[str]:
+def _held_back(job: _Job, state: State[Any], allow: Sequence[str]) -> list[str]:
     """Rewrites that fit and were not tried, as they are not exact."""
     words: dict[str, list[str]] = {}
-    for entry in entries:
+    for entry in job.entries:
         if entry.needs and entry.needs not in allow:
             with suppress(Exception):  # one that fails was not asked for
-                count = 0 if rewrites.is_whole(entry) else len(editor.sites(state.model, entry))
+                count = 0 if job.editor.takes_whole(entry) else len(job.editor.sites(state.model, entry))
                 if count:
                     words.setdefault(entry.needs, []).append(f"{entry.name} ({count})")
     return [f"not tried without --allow {need}: {', '.join(names)}" for need, names in words.items()]
 
 
-def _replayed(
-    editor: Editor[Any], state: State[Any], steps: Sequence[Step], prover: Prover, scratch: Path
-) -> tuple[State[Any], tuple[Tried, ...]]:
+def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -> tuple[State[Any], tuple[Tried, ...]]:
     """The steps of a file, each proven; those that do not fit or do not hold are left out, and told."""
     failed: list[Tried] = []
+    editor, state = job.editor, job.opened(Judged())
     for number, step in enumerate(steps):
-        entry = rewrites.named(step.rewrite, prover.form)
-        wanted, problem = fitting(step, editor.sites(state.model, entry))
-        model, sites = editor.apply(editor.copy(state.model), entry, wanted)
+        entry = rewrites.named(step.rewrite, job.form)
+        job.tell(f"step {number + 1} of {len(steps)}: {entry.name}")
+        try:
+            wanted, problem = fitting(step, editor.sites(state.model, entry, job.workshop))
+            model, sites = editor.apply(editor.copy(state.model), entry, wanted, job.workshop)
+        except Exception as error:  # of a rule, whatever it is: the other steps go on
+            failed.append(Tried(entry.name, step.groups, (), Verdict.FAILED, reason=words_of(error)))
+            continue
         row = Tried(entry.name, step.groups, sites, Verdict.TAKEN, is_exact=not entry.needs, reason=problem)
         if not sites:
             failed.append(replace(row, verdict=Verdict.FAILED, reason=problem or "fits nowhere any more"))

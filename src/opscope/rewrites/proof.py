@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import sqrt
 from pathlib import Path
@@ -31,13 +31,14 @@ class Drawn:
     ports: Sequence[Port]
     data: FileSamples | None = None
     nudged: bool = False
+    spreads: tuple[float, ...] = SPREADS  # of random inputs, one each
 
     @property
     def count(self) -> int:
-        return len(SPREADS) + (0 if self.data is None else min(self.data.count, MOST_DATA))
+        return len(self.spreads) + (0 if self.data is None else min(self.data.count, MOST_DATA))
 
     def feeds(self, most: int | None = None) -> Iterator[Feed]:
-        drawn = zip(RandomSamples(self.ports, len(SPREADS)).feeds(), SPREADS, strict=True)
+        drawn = zip(RandomSamples(self.ports, len(self.spreads)).feeds(), self.spreads, strict=True)
         spread = ({name: _times(array, factor) for name, array in feed.items()} for feed, factor in drawn)
         given = () if self.data is None else self.data.feeds(MOST_DATA)
         for number, feed in enumerate(islice(chain(spread, given), most)):
@@ -54,8 +55,9 @@ class Drawn:
 
     @property
     def calibration(self) -> Calibration:
-        given = "" if self.data is None else f" and {self.count - len(SPREADS)} samples of {self.data.place}"
-        return Calibration(f"{len(SPREADS)} drawn inputs{given}", self.data is None, self.count)
+        drawn = f"{len(self.spreads)} drawn inputs" if self.spreads else ""
+        given = "" if self.data is None else f"{self.count - len(self.spreads)} samples of {self.data.place}"
+        return Calibration(" and ".join(filter(None, (drawn, given))), self.data is None, self.count)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -106,9 +108,8 @@ class Prover:
     def __post_init__(self) -> None:
         inputs = [self.graph.tensors[number] for number in self.graph.inputs]
         ports = [(tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in inputs]
-        self.samples = Drawn(ports, None if self.data is None else FileSamples(self.data, ports))
-        self.wanted = self._run(self.model, self.samples)
-        others = [self._run(self.model, Drawn(ports, self.samples.data, nudged=True))]
+        self.samples, self.wanted = self._first(ports, None if self.data is None else FileSamples(self.data, ports))
+        others = [self._run(self.model, replace(self.samples, nudged=True))]
         try:
             others.append(self._run(self.model, self.samples, plain=True))
         except ModelError as error:
@@ -122,6 +123,19 @@ class Prover:
             for limit, one, each in zip(self.limits, wanted, zip(*moved, strict=True), strict=True):
                 if one.dtype.kind == "f":
                     limit.see(one, each, factors)
+
+    def _first(self, ports: Sequence[Port], data: FileSamples | None) -> tuple[Drawn, Outputs]:
+        """What the model gives for random inputs and the user's; for the user's alone where it takes no others."""
+        both = Drawn(ports, data)
+        try:
+            return both, self._run(self.model, both)
+        except ModelError as error:
+            if data is None:
+                hint = "on random inputs; expected a model that takes them, or --data with inputs that it takes"
+                raise ModelError(str(error), "", hint) from error
+            self.notes.append(f"compared on the data alone: random inputs fail ({printable(str(error), 200)})")
+            alone = Drawn(ports, data, spreads=())
+            return alone, self._run(self.model, alone)
 
     def _run(self, file: Path, samples: Drawn, *, plain: bool = False) -> Outputs:
         self._count += 1

@@ -11,11 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from ..core.errors import ProfilerError
 from ..core.manifest import RewriteEntry
 from ..options import Shapes
 
 Model = TypeVar("Model")
 WHOLE = "model"  # the group of a rewrite that takes the model as a whole
+
+
+class RewriteError(ProfilerError):
+    """A rewrite cannot be made; the words say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What a rewrite of a model as a whole is given besides the model."""
+
+    data: Path | None = None  # inputs of the user's, to calibrate with
+    folder: Path | None = None  # for what takes long to make; None: nothing is kept
+
+
+NOTHING_GIVEN = Workshop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +59,15 @@ class Editor(Protocol, Generic[Model]):
     def save(self, model: Model, path: Path) -> None:
         """Write a model, whole or not at all."""
 
-    def sites(self, model: Model, entry: RewriteEntry) -> tuple[Site, ...]:
+    def takes_whole(self, entry: RewriteEntry) -> bool:
+        """Whether a rewrite takes a model as a whole: to ask where it fits is to make it."""
+
+    def sites(self, model: Model, entry: RewriteEntry, workshop: Workshop = NOTHING_GIVEN) -> tuple[Site, ...]:
         """Where a rewrite applies; the model stays as it is."""
 
-    def apply(self, model: Model, entry: RewriteEntry, wanted: Wanted) -> tuple[Model, tuple[Site, ...]]:
+    def apply(
+        self, model: Model, entry: RewriteEntry, wanted: Wanted, workshop: Workshop = NOTHING_GIVEN
+    ) -> tuple[Model, tuple[Site, ...]]:
         """The model, changed wherever a rewrite fits and is wanted, and where that was; the one given is used up."""
 
     def copy(self, model: Model) -> Model:

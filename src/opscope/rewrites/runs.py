@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ..workflows.record import Recorded, page_of
 from ..workflows.viewing import write_compare_page
 from .judge import Judge, Judged
 from .outcome import Optimized, Tried
-from .views import step_rows, verdict_line, words_below
+from .views import STEPS_HEADER, TRIED_HEADER, head_rows, step_rows, told_time, tried_rows, verdict_line, words_below
 
 BEFORE, AFTER, COMPARED, PAGE = "before", "after", "compare.html", "timelines.html"
 
@@ -90,39 +90,71 @@ _PAGE = """<!DOCTYPE html>
 <meta name="referrer" content="no-referrer">
 <title>{title}</title>
 <style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 1rem 2rem; }}
+body {{ font: 14px/1.5 system-ui, sans-serif; margin: 1rem 2rem; }}
+h1 {{ font-size: 1.4rem; overflow-wrap: anywhere; }}
+h2 {{ font-size: 1.1rem; margin: 1.5rem 0 0.3rem; }}
+.scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
-th, td {{ padding: 0.2rem 0.8rem; text-align: right; border-bottom: 1px solid #8886; }}
+th, td {{ padding: 0.2rem 0.8rem; text-align: right; border-bottom: 1px solid #8886; white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; }}
+.tried td:last-child, .tried th:last-child {{ text-align: left; white-space: normal; }}
+.bar {{ height: 0.6rem; min-width: 1px; background: #2e75b6; }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin: 0.5rem 0; }}
+dt {{ opacity: 0.7; }}
+dd {{ margin: 0; overflow-wrap: anywhere; }}
 iframe {{ width: 100%; height: 34rem; border: 1px solid #8886; }}
 </style>
 </head>
 <body>
 <h1>{title}</h1>
-<table><thead><tr>{header}</tr></thead><tbody>
+<dl>{facts}</dl>
+<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>
 {rows}
-</tbody></table>
+</tbody></table></div>
 {notes}
+{tried}
 <p><a href="{compared}">What changed, op by op</a></p>
-<h2>Before</h2>
-<iframe src="{before}/report.html#timeline" title="Timeline before"></iframe>
-<h2>After</h2>
-<iframe src="{after}/report.html#timeline" title="Timeline after"></iframe>
+{timelines}
 </body>
 </html>
 """
-_HEADER = ("rewrite", "places", "ops", "before", "after", "times", "in all", "error")
+_TIMELINE = """<h2>{name}: {time}</h2>
+<div class="bar" style="width: {share:.3f}%" title="at the scale of the longer of both"></div>
+<iframe src="{folder}/report.html#timeline" title="Timeline {folder}"></iframe>"""
+_TRIED = """<details><summary>Tried, and left out: {count}</summary>
+<div class="scroll"><table class="tried"><thead><tr>{header}</tr></thead><tbody>
+{rows}
+</tbody></table></div></details>"""
 
 
 def _page(found: Optimized) -> str:
+    tried = tried_rows(found)
+    left_out = _TRIED.format(count=len(tried), header=_cells(TRIED_HEADER, "th"), rows=_table(tried)) if tried else ""
     return _PAGE.format(
         title=html.escape(f"{Path(found.output).name}: {verdict_line(found)}"),
-        header="".join(f"<th>{name}</th>" for name in _HEADER),
-        rows="\n".join(
-            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in step_rows(found)
-        ),
+        facts="".join(f"<dt>{name}</dt><dd>{html.escape(words)}</dd>" for name, words in head_rows(found)[:-1]),
+        header=_cells(STEPS_HEADER, "th"),
+        rows=_table(step_rows(found)),
         notes="\n".join(f"<p>{html.escape(words)}</p>" for words in words_below(found)),
+        tried=left_out,
         compared=COMPARED,
-        before=BEFORE,
-        after=AFTER,
+        timelines="\n".join(_timelines(found)),
     )
+
+
+def _timelines(found: Optimized) -> Iterator[str]:
+    """Both, with bars at one scale: each timeline fills its own width."""
+    times = [0 if judged is None else judged.time_ns for judged in (found.before, found.after)]
+    for folder, judged, time_ns in zip((BEFORE, AFTER), (found.before, found.after), times, strict=True):
+        share = 100 * time_ns / max(*times, 1)
+        yield _TIMELINE.format(
+            name=folder.capitalize(), time=html.escape(told_time(judged)), share=share, folder=folder
+        )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
+
+
+def _cells(row: Sequence[str], kind: str) -> str:
+    return "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in row)

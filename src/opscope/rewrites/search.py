@@ -2,7 +2,8 @@
 
 A round tries every rewrite on the model as it stands, wherever it fits, those first that touch the critical path; one
 that makes it slower as a whole is tried at the costliest groups of its places alone. What helps is then made, the best
-first, each judged again on top of those before it and held against the model. Rounds go on until one finds nothing.
+first, each judged again on top of those before it and held against the model. What takes more than half of the time
+away is made at once: what others gain beside it means little. Rounds go on until one finds nothing.
 
 Some rewrites gain nothing alone: where a round finds nothing, those that cost nothing either are tried all together,
 and those whose change gives another rewrite a place that it did not have are tried with it.
@@ -19,18 +20,19 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ..conversion.check import Outputs
-from ..core.errors import printable
+from ..core.errors import ProfilerError, printable
 from ..core.manifest import RewriteEntry
 from .judge import Judged, change_ns, helps, is_slower
 from .outcome import Tried, Verdict
 from .proof import Prover
-from .rewrite import WHOLE, Editor, Site, Wanted, everywhere, in_groups
+from .rewrite import NOTHING_GIVEN, Editor, Site, Wanted, Workshop, everywhere, in_groups
 from .trials import Trials
 
 MOST_ROUNDS = 8
 MOST_GROUPS = 2  # of places that look alike, tried alone
 MOST_OPENERS, MOST_OPENED = 6, 8  # rewrites that gain nothing alone, and chains of them with another, in a round
 LONGEST_CHAIN = 3  # rewrites that are needed together
+LEAP = 0.5  # of the time that is left: a change that comes to less is made before others are tried
 Model = TypeVar("Model")
 Places = frozenset[tuple[str, ...]]
 
@@ -96,27 +98,34 @@ class Search(Generic[Model]):
     trials: Trials
     prover: Prover
     step: Callable[[str], None] = lambda _: None
+    workshop: Workshop = NOTHING_GIVEN
     tried: list[Tried] = field(default_factory=list)
     _gains: dict[tuple[str, Places], int] = field(default_factory=dict)  # what a change came to where it fitted
+    _wrong: set[tuple[tuple[str, Places], ...]] = field(default_factory=set)  # changes whose outputs are others
 
     def run(self, state: State[Model]) -> State[Model]:
         """The best that was found."""
         for number in range(1, MOST_ROUNDS + 1):
             self.step(f"round {number}: looking for places")
             better = self._round(state, number)
-            if better is None:
-                return state
+            if better is None or self.trials.stopped:
+                return better or state
             state = better
         return state
 
     def _round(self, state: State[Model], number: int) -> State[Model] | None:
         """What one look at everything makes of a state; None: nothing helps."""
         fitting = self._changes(state)
-        changes = [change for change in fitting if self._is_open(change, state)]
-        ended = self._judged(state, [(change,) for change in changes], f"round {number}")
+        ended: list[_Ended] = []
+        changes = [(change,) for change in fitting if self._is_open(change, state)]
+        for each in self._judged(state, changes, f"round {number}"):
+            ended.append(each)
+            leap = self._taken(state, each.changes) if _is_leap(state.judged, each.judged) else None
+            if leap is not None:
+                return leap
         slower = [each.changes[0] for each in ended if is_slower(state.judged, each.judged)]
-        groups = [change for whole in slower for change in _groups(whole, state.judged)]
-        ended += self._judged(state, [(change,) for change in groups], f"round {number}, places alone")
+        groups = [(change,) for whole in slower for change in _groups(whole, state.judged)]
+        ended += self._judged(state, groups, f"round {number}, places alone")
         found = state
         for each in _best_first(ended, state.judged):
             found = self._taken(found, each.changes) or found
@@ -137,21 +146,21 @@ class Search(Generic[Model]):
 
     def _sites(self, model: Model, entry: RewriteEntry) -> tuple[Site, ...]:
         try:
-            return self.editor.sites(model, entry)
+            return self.editor.sites(model, entry, self.workshop)
         except Exception as error:  # of a rule, whatever it is: others go on
-            self._tell(Tried(entry.name, None, (), Verdict.FAILED, reason=_words(error)))
+            self._tell(Tried(entry.name, None, (), Verdict.FAILED, reason=words_of(error)))
             return ()
 
     def _is_open(self, change: Change, state: State[Model]) -> bool:
         """Whether it may help: what it came to at the very same places, on an earlier state, was not too little."""
         earlier = self._gains.get(change.places)
-        if earlier is None:
-            return True
+        if earlier is None or (change.places,) in self._wrong:
+            return earlier is None
         now = replace_time(state.judged, state.judged.time_ns + earlier)
         return helps(state.judged, now)
 
-    def _judged(self, state: State[Model], chains: Sequence[tuple[Change, ...]], where: str) -> list[_Ended]:
-        """Judge candidates side by side; what became of each is remembered."""
+    def _judged(self, state: State[Model], chains: Sequence[tuple[Change, ...]], where: str) -> Iterator[_Ended]:
+        """Judge candidates side by side, in their order; what became of each is remembered."""
         sites: dict[int, tuple[Site, ...]] = {}
 
         def writer(number: int, chain: tuple[Change, ...]) -> Callable[[Path], bool]:
@@ -167,7 +176,6 @@ class Search(Generic[Model]):
 
             return write
 
-        ended = []
         writers = [writer(number, chain) for number, chain in enumerate(chains)]
         for number, judged in enumerate(self.trials.side_by_side(writers)):
             chain = chains[number]
@@ -175,23 +183,22 @@ class Search(Generic[Model]):
                 if number in sites or self.trials.stopped:
                     self._tell(_row(chain, sites.get(number, ()), Verdict.NO_TIME, state.judged, None))
                 continue
-            ended.append(_Ended(chain, judged))
             if len(chain) == 1 and not judged.problem and judged.is_repeatable:
                 self._gains[chain[0].places] = change_ns(state.judged, judged)
             if not helps(state.judged, judged):
                 verdict = Verdict.SLOWER if is_slower(state.judged, judged) else Verdict.NO_GAIN
                 verdict = Verdict.REFUSED if judged.problem else verdict
                 self._tell(_row(chain, sites[number], verdict, state.judged, judged))
-        return ended
+            yield _Ended(chain, judged)
 
     def _made(self, state: State[Model], chain: Sequence[Change]) -> tuple[Model, tuple[tuple[Site, ...], ...]] | None:
         """The model with changes made, one after the other; None: one does not fit any more, or fails."""
         model, done = self.editor.copy(state.model), []
         for change in chain:
             try:
-                model, sites = self.editor.apply(model, change.entry, change.wanted)
+                model, sites = self.editor.apply(model, change.entry, change.wanted, self.workshop)
             except Exception as error:  # of a rule, whatever it is: others go on
-                self._tell(replace(_row(chain, (), Verdict.FAILED, None, None), reason=_words(error)))
+                self._tell(replace(_row(chain, (), Verdict.FAILED, None, None), reason=words_of(error)))
                 return None
             if not sites:
                 return None
@@ -200,7 +207,8 @@ class Search(Generic[Model]):
 
     def _taken(self, state: State[Model], chain: tuple[Change, ...]) -> State[Model] | None:
         """The state with a change made, if on top of what it has that helps, and outputs stay what they are."""
-        made = self._made(state, chain)
+        key = tuple(change.places for change in chain)
+        made = None if key in self._wrong else self._made(state, chain)
         if made is None:
             return None
         model, sites = made
@@ -235,6 +243,7 @@ class Search(Generic[Model]):
         row = _row(chain, sites[-1], Verdict.TAKEN, before, judged)
         row = replace(row, is_exact=exact, error=proof.error, rounding=proof.used)
         if proof.problem:
+            self._wrong.add(tuple(change.places for change in chain))
             self._tell(replace(row, verdict=Verdict.WRONG, reason=printable(proof.problem, 500)))
             return None
         opened = (
@@ -256,13 +265,14 @@ class Search(Generic[Model]):
         for change in neutral:
             if not change.entry.needs:
                 try:
-                    model, sites = self.editor.apply(model, change.entry, change.wanted)
-                except Exception:
+                    model, sites = self.editor.apply(model, change.entry, change.wanted, self.workshop)
+                except Exception as error:  # of a rule, whatever it is: told, and the others are not joined
+                    self._tell(replace(_row((change,), (), Verdict.FAILED, None, None), reason=words_of(error)))
                     return None
                 chain = (*chain, change) if sites else chain
         if len(chain) < 2:
             return None
-        judged = self._judged(state, [chain], "together")
+        judged = list(self._judged(state, [chain], "together"))
         return self._taken(state, chain) if judged and helps(state.judged, judged[0].judged) else None
 
     def _opened(
@@ -272,7 +282,7 @@ class Search(Generic[Model]):
         frontier = sorted(ended, key=lambda each: (each.judged.unknown_ops, each.judged.time_ns))[:MOST_OPENERS]
         for _ in range(LONGEST_CHAIN - 1):
             chains = [chain for each in frontier for chain in self._chains(state, each.changes, known)][:MOST_OPENED]
-            judged = self._judged(state, chains, where)
+            judged = list(self._judged(state, chains, where))
             for each in _best_first(judged, state.judged):
                 found = self._taken(state, each.changes)
                 if found is not None:
@@ -292,7 +302,8 @@ class Search(Generic[Model]):
         taken = {change.entry.name for change in chain}
         for entry in self.entries:
             before = known.get(entry.name, ())
-            if entry.name not in taken and not any(site.group == WHOLE for site in before):
+            # What takes the model as a whole takes long to ask, and is asked in the next round.
+            if entry.name not in taken and not self.editor.takes_whole(entry):
                 sites = self._sites(made[0], entry)
                 new = Counter(site.group for site in sites) - Counter(site.group for site in before)
                 if new and len(sites) > len(before):
@@ -312,6 +323,13 @@ def _alike(one: Tried, other: Tried) -> bool:
         other.verdict,
         other.sites,
     )
+
+
+def _is_leap(before: Judged, after: Judged) -> bool:
+    """Whether a change alone takes so much time away that the others should be tried on top of it."""
+    if not helps(before, after) or before.latency_ns is None or after.latency_ns is None:
+        return False
+    return after.latency_ns < LEAP * before.latency_ns
 
 
 def _best_first(ended: Iterable[_Ended], base: Judged) -> list[_Ended]:
@@ -358,5 +376,6 @@ def _named(chain: Sequence[Change]) -> str:
     return " with ".join(change.entry.name for change in reversed(chain))
 
 
-def _words(error: Exception) -> str:
-    return printable(f"{type(error).__name__}: {error}", 300)
+def words_of(error: Exception) -> str:
+    told = str(error) if isinstance(error, ProfilerError) else f"{type(error).__name__}: {error}"
+    return printable(told, 300)

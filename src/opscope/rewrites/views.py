@@ -14,8 +14,8 @@ from .outcome import Optimized, Tried, Verdict
 from .rewrite import Site
 
 SCHEMA = "opscope.optimize/1"
-_STEPS = ("rewrite", "places", "ops", "before", "after", "", "in all", "error")
-_TRIED = ("rewrite", "places", "came to", "before", "after", "why")
+STEPS_HEADER = ("rewrite", "places", "ops", "before", "after", "times", "in all", "error")
+TRIED_HEADER = ("rewrite", "places", "came to", "before", "after", "why")
 _MOST_REASON = 90
 
 
@@ -36,7 +36,7 @@ def verdict_line(found: Optimized) -> str:
     how = "the same outputs up to rounding" if found.is_exact else f"outputs off by {_error(found.steps[-1])}"
     if found.speedup is None:
         return how
-    return f"{found.speedup:.2f} × as fast, {how}"
+    return f"{_factor(found.speedup)} as fast, {how}"
 
 
 def error_text(step: Tried) -> str:
@@ -96,7 +96,12 @@ def _short(judged: Judged | None) -> str:
 def _times(one: Judged | None, other: Judged | None) -> str:
     if one is None or other is None or not one.latency_ns or not other.latency_ns:
         return UNKNOWN
-    return f"{one.latency_ns / other.latency_ns:.2f} ×"
+    return _factor(one.latency_ns / other.latency_ns)
+
+
+def _factor(times: float) -> str:
+    """With as many digits as tell it from 1."""
+    return f"{times:.3f} ×" if 0.98 < times < 1.02 else f"{times:.2f} ×"
 
 
 def words_below(found: Optimized) -> Iterator[str]:
@@ -115,7 +120,8 @@ def words_below(found: Optimized) -> Iterator[str]:
     yield from found.notes
 
 
-def _head(found: Optimized) -> list[tuple[str, str]]:
+def head_rows(found: Optimized) -> list[tuple[str, str]]:
+    """What it is about, and last the verdict."""
     rounding = [step.rounding for step in found.steps if step.rounding is not None]
     used = f"; {max(rounding):.0%} of what rounding allows at the worst element" if rounding else ""
     rows = [("model", found.model), ("result", found.output), ("outputs", f"compared on {found.checked_with}{used}")]
@@ -132,12 +138,12 @@ class OptimizedText:
     suffix = ".txt"
 
     def render(self, found: Optimized, out: TextIO) -> None:
-        lines = pairs(_head(found), indent="")
+        lines = pairs(head_rows(found), indent="")
         if found.steps:
-            lines += ["", "steps", *columns(_STEPS, step_rows(found), align="<>>>>>><", limits={0: 40})]
+            lines += ["", "steps", *columns(STEPS_HEADER, step_rows(found), align="<>>>>>><", limits={0: 40})]
         if found.tried:
             lines += ["", "tried, and left out"]
-            lines += columns(_TRIED, tried_rows(found), align="<><>><", limits={0: 40, 5: _MOST_REASON})
+            lines += columns(TRIED_HEADER, tried_rows(found), align="<><>><", limits={0: 40, 5: _MOST_REASON})
         below = [f"note: {printable(words, 400)}" for words in words_below(found)]
         out.write("\n".join([*lines, *([""] if below else []), *below]) + "\n")
 
@@ -149,11 +155,11 @@ class OptimizedMarkdown:
 
     def render(self, found: Optimized, out: TextIO) -> None:
         lines = [f"## {_cell(found.output)}: {verdict_line(found)}", ""]
-        lines += [f"- {name}: {_cell(value)}" for name, value in _head(found)[:-1]]
+        lines += [f"- {name}: {_cell(value)}" for name, value in head_rows(found)[:-1]]
         if found.steps:
-            lines += ["", *_table(_STEPS, step_rows(found))]
+            lines += ["", *_table(STEPS_HEADER, step_rows(found))]
         if found.tried:
-            lines += ["", "Tried, and left out:", "", *_table(_TRIED, tried_rows(found))]
+            lines += ["", "Tried, and left out:", "", *_table(TRIED_HEADER, tried_rows(found))]
         lines += [f"\n{_cell(words)}" for words in words_below(found)]
         out.write("\n".join(lines) + "\n")
 

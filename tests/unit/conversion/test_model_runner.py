@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from opscope.conversion.model_runner import work
+from opscope.conversion.model_runner import _array, work
 from tflite_build import ModelBuilder, Operator, options
 
 
@@ -30,3 +31,19 @@ def test_an_open_file_that_does_not_run_as_stored_runs_at_the_size_of_its_sample
     found = [np.load(outputs / f"{number}.npz")["0"] for number in range(3)]
     assert [array.shape for array in found] == [(1, 2, 3, 2), (1, 2, 3, 2), (1, 4, 3, 2)]
     assert found[0][0, 0, 0].tolist() == [10, 11]
+
+
+@pytest.mark.parametrize(
+    ("output", "wanted"),
+    [
+        ([{1: 0.2, 0: 0.8}], [[0.8, 0.2]]),  # of a classifier: probabilities by class
+        (np.array(["cat", "dog"], object), ["cat", "dog"]),
+        ([np.ones((1, 2)), np.zeros(1)], [1, 1, 0]),
+        ([], []),
+        (np.ones((1, 1)), [[1]]),
+    ],
+)
+def test_every_kind_of_output_is_an_array_that_a_file_can_hold(output: object, wanted: object, tmp_path: Path) -> None:
+    np.savez(tmp_path / "o.npz", o=_array(output))
+    with np.load(tmp_path / "o.npz") as kept:
+        assert kept["o"].tolist() == wanted

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from opscope.core.errors import ModelError
 from opscope.readers import read_model
 from opscope.rewrites.proof import Drawn, Prover
 from opscope.rewrites.rounding import DEVIATIONS, Limits, longest_walk
@@ -143,3 +144,15 @@ def test_a_model_that_the_runtime_cannot_run_cannot_be_proven(tmp_path: Path) ->
     model = write_model(tmp_path / "model.onnx", f"{HEAD}\ng (float[2] x) => (float[2] y) {{ y = NoSuchOp (x) }}")
     with pytest.raises(ModelError, match="ONNX Runtime cannot run it"):
         Prover(model, "onnx", read_model(model), tmp_path / "runs")
+
+
+def test_a_model_that_takes_no_random_inputs_is_compared_on_the_data(tmp_path: Path) -> None:
+    text = f"{HEAD}\ng (float[60] x, int64[2] wanted) => (float[M,N] y) {{ y = Reshape (x, wanted) }}"
+    model = write_model(tmp_path / "m.onnx", text)
+    with pytest.raises(ModelError, match="or --data with inputs that it takes"):
+        Prover(model, "onnx", read_model(model), tmp_path / "runs")
+    np.savez(tmp_path / "d.npz", x=np.arange(60, dtype=np.float32)[None], wanted=np.array([[6, 10]]))
+    prover = Prover(model, "onnx", read_model(model), tmp_path / "again", tmp_path / "d.npz")
+    assert prover.samples.calibration.told.startswith("1 samples of")
+    assert "random inputs fail" in prover.notes[0]
+    assert not prover.prove(model, exact=True).problem

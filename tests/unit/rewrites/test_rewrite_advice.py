@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from opscope import api
+from opscope.core.files import sha256_of
 from opscope.core.provenance import Provenance
 from opscope.recording.finding import WHAT_IF, Finding, Findings
 from opscope.rewrites.advice import can_advise, with_rewrites_named
@@ -34,6 +35,27 @@ def test_findings_name_the_rewrites_that_touch_their_ops(model: Path, tmp_path: 
     assert told[1].action == "wait"
     kept = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
     assert [finding["action"] for finding in kept] == [finding.action for finding in told]
+
+
+def test_advice_has_the_gain_of_a_search_beside_the_model(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.onnx")
+    profiled = api.profile(model, "aic100-std", backend="estimate", run=tmp_path / "run")
+    now_ns = profiled.run.summary.latency.value_ns
+    slow = Finding("slow-op", "slow", "slow", ("back",), 10, 0.1, "use another")
+    asked = replace(profiled, findings=replace(profiled.findings, findings=(slow,)))
+
+    def told(rewrite: str, after_ns: int, sha256: str = sha256_of(model)) -> str:
+        rows = [{"rewrite": rewrite, "before": {"latency_ns": now_ns}, "after": {"latency_ns": after_ns}, "with": []}]
+        (tmp_path / "better.optimize").mkdir(exist_ok=True)
+        found = {"model": {"sha256": sha256}, "steps": rows, "tried": []}
+        (tmp_path / "better.optimize" / "optimize.json").write_text(json.dumps(found))
+        return with_rewrites_named(model, asked).findings.findings[0].action
+
+    assert "tries: merge-transposes (1 place, when tried, 1 us for all)" in told("merge-transposes", 1000)
+    assert "merge-transposes" not in told("merge-transposes", now_ns)  # which gained nothing
+    assert "merge-transposes (1 place)" in told("merge-transposes", 1000, "of another model")
+    (tmp_path / "better.optimize" / "optimize.json").write_text("{}")
+    assert "merge-transposes (1 place)" in with_rewrites_named(model, asked).findings.findings[0].action
 
 
 def test_a_profile_with_advice_works_for_every_backend(model: Path) -> None:

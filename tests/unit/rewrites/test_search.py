@@ -140,3 +140,20 @@ def test_no_trial_begins_after_the_time_is_up(prover: Prover, tmp_path: Path) ->
     assert [step.rewrite for step in state.steps] == ["merge-transposes"]  # what was found by then
     assert verdicts(search.tried) == {"relu-twice": "no time"}
     assert [file.name for file in tmp_path.glob("work/*/*")] == ["model.onnx"]  # of the state; trials leave none
+
+
+def test_what_takes_half_of_the_time_away_is_made_before_others_are_tried(prover: Prover, tmp_path: Path) -> None:
+    """Both leaps are found on the model as it is; the second, on top of the first, is worth less than half."""
+    judge = Counting({"Transpose": 2000})
+    entries = [MERGE, entry("relu-to-limit"), entry("relu-twice")]
+    state, _, _ = searched(prover, tmp_path, entries, judge)
+    assert [step.rewrite for step in state.steps] == ["merge-transposes"]
+    after = [kinds for kinds in judge.asked[2:] if "Transpose" in kinds]
+    assert len(after) <= 2  # those that were on their way beside it
+
+
+def test_a_leap_that_is_wrong_ends_nothing(prover: Prover, tmp_path: Path) -> None:
+    judge = Counting({"Relu": 2000, "LeakyRelu": 1})
+    state, tried, _ = searched(prover, tmp_path, [entry("relu-to-leaky"), MERGE], judge)
+    assert [step.rewrite for step in state.steps] == ["merge-transposes"]
+    assert verdicts(tried) == {"relu-to-leaky": "wrong"}

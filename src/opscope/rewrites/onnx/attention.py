@@ -63,7 +63,9 @@ def split_packed_projections(node: ir.Node) -> Match | None:
         return None
     touched = [node, *projection.after]
     grid = grid_under(projection.result)
-    parts = _parts(projection.result, layout_of(shape), projection.axis, touched, grid)
+    found = _parts(projection.result, layout_of(shape), projection.axis, touched, grid)
+    told = {value for value in found or () if is_op(value.producer(), "Shape")}  # exporters ask for extents
+    parts = {value: layout for value, layout in (found or {}).items() if value not in told}
     if not parts or any(value.dtype != projection.result.dtype for value in parts):
         return None
     channels = {value: part.picked(projection.axis) for value, part in parts.items()}
@@ -79,7 +81,9 @@ def split_packed_projections(node: ir.Node) -> Match | None:
             if key not in made:
                 made[key] = projection.part(make, channels[value])
             values[value] = make_layout(make, made[key], part, grid, is_put=grid_under(value) is not None)
-        return values
+        asked = {value: value.producer() for value in told}
+        extents = {value: shape_of(each.inputs[0]) or () for value, each in asked.items() if each is not None}
+        return values | {value: make.constant(list(shape), "shape") for value, shape in extents.items()}
 
     return Match(touched, build)
 
@@ -149,12 +153,16 @@ def _channels_of(array: Array, axis: int, channels: int) -> int | None:
 def _parts(
     value: ir.Value, layout: Layout, channels: int, touched: list[ir.Node], grid: Grid | None
 ) -> dict[ir.Value, Layout] | None:
-    """Values that hold some channels, with the layout of each; None where anything else reads the packed result."""
+    """Values that hold some channels, or tell the shape of all, with their layouts; None: something else reads it."""
     if value.is_graph_output() or not value.consumers():
         return None
     parts: dict[ir.Value, Layout] = {}
     for reader in value.consumers():
         results = _results(layout, reader, grid) if reader.graph is touched[0].graph else None
+        if is_op(reader, "Shape") and not reader.attributes and shape_of(value) is not None:
+            touched.append(reader)
+            parts[reader.outputs[0]] = layout
+            continue
         if results is None or reader.inputs[0] is not value:
             return None
         touched.append(reader)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import cast
 
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from ...core.errors import ModelError, UsageError
+from ...core.errors import ModelError, printable
 from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
-from ..rewrite import WHOLE, Site, Wanted
+from ..rewrite import NOTHING_GIVEN, WHOLE, Site, Wanted, Workshop
+from .files import save
 from .rule import Maker, Match, Rule, WholeRule
 
+__all__ = ("apply", "copy", "open_model", "save", "sites", "takes_whole")  # as `rewrite.Editor` asks
 MOST_ROUNDS = 8  # over all nodes: what a rule made can be the pattern of another site
-LARGEST_FILE = 1_900_000_000  # bytes of weights in one file; more go to a data file beside it
 _INFER = common.ShapeInferencePass(check_type=False, strict_mode=False)
 
 
@@ -29,7 +29,8 @@ def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
     try:
         model = ir.load(path)
     except Exception as error:  # the package raises whatever its parser meets
-        raise ModelError(str(path), "", f"cannot be changed ({error}); expected an ONNX model") from error
+        problem = f"cannot be changed ({_cause(error)}); expected a model of tensors and ops"
+        raise ModelError(str(path), "", problem) from error
     for number, node in enumerate(model.graph):
         node.name = node.name or f"{node.op_type}_{number}"  # as our reader calls it, and profiles do
     common.NameFixPass()(model)
@@ -39,6 +40,13 @@ def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
     if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs):
         _take_shapes(model, path, shapes)
     return model
+
+
+def _cause(error: BaseException) -> str:
+    """What the first of a chain of errors says; those after it say where."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return printable(f"{type(error).__name__}: {error}", 300)
 
 
 def _fix_shapes(model: ir.Model, shapes: Shapes) -> None:
@@ -61,42 +69,32 @@ def _take_shapes(model: ir.Model, path: Path, shapes: Shapes | None) -> None:
                 value.shape = ir.Shape(shape)
 
 
-def save(model: ir.Model, path: Path) -> None:
-    """Write a model, whole or not at all; with a data file beside it where one file cannot hold the weights."""
-    weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
-    data = f"{path.name}.data" if weights > LARGEST_FILE else None
-    try:
-        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:100]}.") as folder:
-            made = Path(folder) / path.name
-            whole = ir.external_data.load_to_model(model) if data is None else model
-            ir.save(whole, made, external_data=data)
-            if data is not None:
-                (Path(folder) / data).replace(path.with_name(data))
-            made.replace(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
-
-
 def copy(model: ir.Model) -> ir.Model:
     """The model once more, to be changed on its own; weights are shared."""
     return model.clone()
 
 
-def sites(model: ir.Model, entry: RewriteEntry) -> tuple[Site, ...]:
+def takes_whole(entry: RewriteEntry) -> bool:
+    """Whether a rewrite takes a model as a whole: to ask where it fits is to make it."""
+    return _is_whole(rule_of(entry))
+
+
+def sites(model: ir.Model, entry: RewriteEntry, workshop: Workshop = NOTHING_GIVEN) -> tuple[Site, ...]:
     """Where a rewrite applies; the model stays as it is."""
     rule = rule_of(entry)
     if _is_whole(rule):
-        site = _apply_whole(copy(model), cast("WholeRule", rule))[1]
+        site = _apply_whole(copy(model), cast("WholeRule", rule), workshop)[1]
         return () if site is None else (site,)
     return tuple(_site(match) for match in _matches(model.graph, cast("Rule", rule)))
 
 
-def apply(model: ir.Model, entry: RewriteEntry, wanted: Wanted) -> tuple[ir.Model, tuple[Site, ...]]:
+def apply(
+    model: ir.Model, entry: RewriteEntry, wanted: Wanted, workshop: Workshop = NOTHING_GIVEN
+) -> tuple[ir.Model, tuple[Site, ...]]:
     """The model, changed wherever a rewrite fits and is wanted, and where that was."""
     rule = rule_of(entry)
     if _is_whole(rule):
-        changed, site = _apply_whole(model, cast("WholeRule", rule))
+        changed, site = _apply_whole(model, cast("WholeRule", rule), workshop)
         return (model, ()) if site is None or not wanted(site) else (changed, (site,))
     done: list[Site] = []
     for _ in range(MOST_ROUNDS):
@@ -115,9 +113,9 @@ def _is_whole(rule: object) -> bool:
     return getattr(rule, "is_whole", False)
 
 
-def _apply_whole(model: ir.Model, rule: WholeRule) -> tuple[ir.Model, Site | None]:
+def _apply_whole(model: ir.Model, rule: WholeRule, workshop: Workshop) -> tuple[ir.Model, Site | None]:
     before = _counted(model)
-    changed = rule(model)
+    changed = rule(model, workshop)
     common.NameFixPass()(changed)
     after = _counted(changed)
     removed, added = before - after, after - before

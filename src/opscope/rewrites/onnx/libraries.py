@@ -1,26 +1,33 @@
-"""Optimisers of well-kept libraries as rewrites of a model as a whole."""
+"""Optimisers of well-kept libraries as rewrites of a model as a whole.
+
+Those that work on onnx-ir, as rules do, are called here. Others print, keep settings of their own or are compiled code
+that may crash: they work in a process of their own (`library_worker`). A library that fails, or that makes what others
+cannot run, is an error with its reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
+from ...backends.process import run_worker, work_folder
+from ...core.errors import printable
+from ..rewrite import RewriteError, Workshop
+from .files import changed_file
 from .rule import whole
 
-LARGEST_MODEL = 1_900_000_000  # bytes that a library may be given in one message; the format ends at 2 GB
 MOST_FOLDED = 2**20  # elements of a constant that folding may make
+LONGEST_S = 900.0  # of one library
 OWN_DOMAINS = frozenset(("", "ai.onnx"))
+_WORKER = f"{__package__}.library_worker"
 
 
 @whole
-def fold_constants(model: ir.Model) -> ir.Model:
+def fold_constants(model: ir.Model, _: Workshop) -> ir.Model:
     """What depends on constants alone is computed, functions are inlined, ops that change nothing go."""
     from onnxscript import optimizer
 
@@ -32,12 +39,14 @@ def fold_constants(model: ir.Model) -> ir.Model:
         optimizer.fold_constants_ir(given, output_size_limit=MOST_FOLDED)
         return common.RemoveUnusedNodesPass()(given).model
 
-    changed = guarded(model, change)
-    return changed if changed is not model else guarded(model, fold)
+    try:
+        return held(model, _tried(model, change))
+    except RewriteError:
+        return held(model, _tried(model, fold))
 
 
 @whole
-def share_equal_ops(model: ir.Model) -> ir.Model:
+def share_equal_ops(model: ir.Model, _: Workshop) -> ir.Model:
     """Ops of one kind on the same values are one, and so are equal constants; what nobody reads goes."""
 
     def change(given: ir.Model) -> ir.Model:
@@ -50,70 +59,63 @@ def share_equal_ops(model: ir.Model) -> ir.Model:
             given = step(given).model
         return given
 
-    return guarded(model, change)
+    return held(model, _tried(model, change))
 
 
 @whole
-def slim(model: ir.Model) -> ir.Model:
+def slim(model: ir.Model, workshop: Workshop) -> ir.Model:
     """What onnxslim makes of a model: shapes worked out, constants folded, patterns fused, equal ops shared."""
-
-    def change(given: ir.Model) -> ir.Model:
-        from onnxslim.core import optimize, shape_infer
-
-        return ir.serde.deserialize_model(optimize(shape_infer(ir.to_proto(given))))
-
-    return guarded(model, change, in_one_message=True)
+    return by_library(model, "onnxslim", workshop)
 
 
 @whole
-def runtime_basic(model: ir.Model) -> ir.Model:
+def runtime_basic(model: ir.Model, workshop: Workshop) -> ir.Model:
     """What ONNX Runtime makes of a model by rewrites of its graph that hold on every device."""
-    return guarded(model, lambda given: _by_runtime(given, "ORT_ENABLE_BASIC"), in_one_message=True)
+    return by_library(model, "onnxruntime-basic", workshop)
 
 
 @whole
-def runtime_extended(model: ir.Model) -> ir.Model:
+def runtime_extended(model: ir.Model, workshop: Workshop) -> ir.Model:
     """What ONNX Runtime makes of a model by fusions, where these give operators of ONNX itself."""
-    return guarded(model, lambda given: _by_runtime(given, "ORT_ENABLE_EXTENDED"), in_one_message=True)
+    return by_library(model, "onnxruntime-extended", workshop)
 
 
-def _by_runtime(model: ir.Model, level: str) -> ir.Model:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-    options.log_severity_level = 4
-    with TemporaryDirectory() as folder:
-        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
-        onnx.save(ir.to_proto(model), before)
-        options.optimized_model_filepath = str(after)
-        onnxruntime.InferenceSession(before, options, providers=["CPUExecutionProvider"])
-        return ir.serde.deserialize_model(onnx.load(after))
-
-
-def guarded(model: ir.Model, change: Callable[[ir.Model], ir.Model], *, in_one_message: bool = False) -> ir.Model:
-    """The changed model, or the one given where a library fails, takes too much or makes what others cannot run."""
-    weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
-    if in_one_message and weights > LARGEST_MODEL:
-        return model
+def _tried(model: ir.Model, change: Callable[[ir.Model], ir.Model]) -> ir.Model:
     try:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # libraries tell what they do; nobody asked
-            changed = change(_whole_copy(model) if in_one_message else model.clone())
-    except Exception:
-        return model
-    if _ports(changed) != _ports(model) or not _domains(changed) <= _domains(model) or not _is_of_version(changed):
-        return model
+        return change(model.clone())
+    except Exception as error:  # of a library, whatever it is
+        raise RewriteError(printable(f"{type(error).__name__}: {error}", 300)) from error
+
+
+def by_library(model: ir.Model, library: str, workshop: Workshop) -> ir.Model:
+    """What a library makes of a model in a process of its own."""
+
+    def make(before: Path, after: Path) -> None:
+        request: dict[str, object] = {"library": library, "before": str(before), "after": str(after)}
+        with work_folder("library") as folder:
+            answer, ended = run_worker(_WORKER, request, folder, longest_s=LONGEST_S)
+        if answer is None:
+            raise RewriteError(f"{library} {ended.how}; it says: {ended.last_words}")
+        if not answer["ok"]:
+            raise RewriteError(printable(f"{library}: {answer['problem']}", 300))
+
+    return held(model, changed_file(model, library, workshop, make))
+
+
+def held(model: ir.Model, changed: ir.Model) -> ir.Model:
+    """What a library made, whole: its ports and operators are those of the model, or it is an error."""
+    if _ports(changed) != _ports(model):
+        raise RewriteError("inputs or outputs are others than the model's")
+    if foreign := _domains(changed) - _domains(model):
+        raise RewriteError(f"uses operators of {', '.join(sorted(foreign))}, which not every runtime knows")
+    if unknown := _unknown_attribute(changed):
+        raise RewriteError(f"writes {unknown}, which is not of the model's version")
     for domain in set(changed.graph.opset_imports) - _domains(changed) - OWN_DOMAINS:
         del changed.graph.opset_imports[domain]
     common.NameFixPass()(changed)
     common.ShapeInferencePass(check_type=False, strict_mode=False)(changed)
     _keep_shapes(model, changed)
     return changed
-
-
-def _whole_copy(model: ir.Model) -> ir.Model:
-    """A copy whose weights are in memory, not in files beside it."""
-    return ir.external_data.load_to_model(model.clone())
 
 
 def _ports(model: ir.Model) -> list[list[tuple[str | None, object]]]:
@@ -125,16 +127,16 @@ def _domains(model: ir.Model) -> frozenset[str]:
     return frozenset(node.domain for node in model.graph.all_nodes()) | OWN_DOMAINS
 
 
-def _is_of_version(model: ir.Model) -> bool:
-    """Whether operators of ONNX itself have only attributes that they have in the model's version."""
+def _unknown_attribute(model: ir.Model) -> str:
+    """An attribute of an operator of ONNX itself that it does not have in the model's version; empty: there is none."""
     imports = model.graph.opset_imports
     version = imports.get("", imports.get("ai.onnx", 0))
     for node in model.graph.all_nodes():
         if node.domain in OWN_DOMAINS and onnx.defs.has(node.op_type, version, ""):
             known = onnx.defs.get_schema(node.op_type, version, "").attributes
-            if not node.attributes.keys() <= known.keys():
-                return False
-    return True
+            if more := node.attributes.keys() - known.keys():
+                return f"{min(more)} of {node.op_type}"
+    return ""
 
 
 def _keep_shapes(before: ir.Model, after: ir.Model) -> None:

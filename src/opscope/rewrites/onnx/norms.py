@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import onnx
-import onnx.version_converter
 import onnx_ir as ir
-from onnx_ir.passes import common
 
 from ..catalogue import named
-from ..rewrite import everywhere
+from ..rewrite import Workshop, everywhere
 from . import editor
-from .libraries import guarded
+from .libraries import by_library
+from .library_worker import LAYER_NORM_SINCE, RAISED
 from .rule import Maker, Match, array_of, attribute, is_op, numbers_of, only_reader, opset_of, producer, shape_of, whole
 
-LAYER_NORM_SINCE = 17  # version of ONNX
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 
@@ -52,18 +49,14 @@ def name_rms_norm(node: ir.Node) -> Match | None:
 
 
 @whole
-def raise_for_layer_norm(model: ir.Model) -> ir.Model:
+def raise_for_layer_norm(model: ir.Model, workshop: Workshop) -> ir.Model:
     """A model of a version that has no LayerNormalization, in the first that has, with its layer norms named."""
-    if model.graph.opset_imports.get("", LAYER_NORM_SINCE) >= LAYER_NORM_SINCE:
+    kinds = {node.op_type for node in model.graph}
+    if model.graph.opset_imports.get("", LAYER_NORM_SINCE) >= LAYER_NORM_SINCE or not kinds >= {"ReduceMean", "Sqrt"}:
         return model
-
-    def change(given: ir.Model) -> ir.Model:
-        raised = onnx.version_converter.convert_version(ir.to_proto(given), LAYER_NORM_SINCE)
-        inferred = common.ShapeInferencePass(check_type=False, strict_mode=False)(ir.serde.deserialize_model(raised))
-        changed, sites = editor.apply(inferred.model, named("name-layer-norms", "onnx"), everywhere)
-        return changed if sites else given
-
-    return guarded(model, change, in_one_message=True)
+    raised = by_library(model, RAISED, workshop)
+    changed, sites = editor.apply(raised, named("name-layer-norms", "onnx"), everywhere)
+    return changed if sites else model
 
 
 def _named(node: ir.Node, kind: str, x: ir.Value, found: _Scaled, more: tuple[ir.Node, ...]) -> Match | None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 from ...core.errors import ProfilerError
 from ...options import QuantizeOptions
 from ...quantization.quantise import quantise
-from .rule import Array, Maker, Match, array_of, is_op, only_reader, producer, reads_as, whole
+from ..rewrite import RewriteError, Workshop
+from .files import changed_file
+from .rule import Array, Maker, Match, array_of, attribute, is_op, only_reader, producer, reads_as, whole
 from .windows import Grid, grid_of
 
 SAMPLES = 8  # random ones to calibrate with where there are no others: for questions of speed alone
-LARGEST_MODEL = 1_900_000_000  # bytes; a message ends at 2 GB
 CONTRIBUTED = "com.microsoft"  # the domain of operators that ONNX Runtime adds
 # Ops whose result has elements of their input and no others; a pair on the same grid is the same before and after.
 MOVES = (
@@ -30,7 +29,7 @@ BOUNDS = {"Sigmoid": (0, 1), "HardSigmoid": (0, 1), "Softmax": (0, 1), "Tanh": (
 
 def dynamic_to_float(node: ir.Node) -> Match | None:
     """A product in integers whose scale is worked out at run time → the product in floats."""
-    return _integer_product(node) or _fused_product(node)
+    return _integer_product(node) or _fused_product(node) or _fused_lstm(node)
 
 
 def pairs_around_moves(node: ir.Node) -> Match | None:
@@ -104,19 +103,17 @@ def pairs_after_bounded(node: ir.Node) -> Match | None:
 
 
 @whole
-def quantize_static(model: ir.Model, data: Path | None = None) -> ir.Model:
+def quantize_static(model: ir.Model, workshop: Workshop) -> ir.Model:
     """The model in 8 bits, calibrated with the data given, or with random samples, whose error means nothing."""
-    weights = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
-    if weights > LARGEST_MODEL:
-        return model
-    with TemporaryDirectory() as folder:
-        before, after = Path(folder) / "float.onnx", Path(folder) / "quantised.onnx"
+    samples = QuantizeOptions(data=workshop.data, random=SAMPLES if workshop.data is None else None)
+
+    def make(before: Path, after: Path) -> None:
         try:
-            onnx.save(ir.to_proto(ir.external_data.load_to_model(model.clone())), before)
-            quantise(before, after, QuantizeOptions(data=data, random=SAMPLES if data is None else None))
-        except (ProfilerError, OSError):
-            return model
-        return ir.serde.deserialize_model(onnx.load(after))
+            quantise(before, after, samples)
+        except ProfilerError as error:
+            raise RewriteError(str(error).replace(f"{before}: ", "")) from error
+
+    return changed_file(model, "quantized", workshop, make)
 
 
 def _integer_product(node: ir.Node) -> Match | None:
@@ -164,6 +161,42 @@ def _fused_product(node: ir.Node) -> Match | None:
         return {node.outputs[0]: made}
 
     return Match((node,), build)
+
+
+def _fused_lstm(node: ir.Node) -> Match | None:
+    """An LSTM whose inputs are quantised at every step, as one operator of ONNX Runtime's."""
+    if node.domain != CONTRIBUTED or node.op_type != "DynamicQuantizeLSTM":
+        return None
+    held = [_lstm_weights(node, 1, 8), _lstm_weights(node, 2, 10)]
+    if any(array is None for array in held) or any(
+        attribute(node, name) is not None for name in ("activation_alpha", "activation_beta")
+    ):
+        return None
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        constants = [make.constant(array, "weights") for array in held if array is not None]
+        kept = {name: each.value for name, each in node.attributes.items()}
+        inputs = [node.inputs[0], *constants, *(_input(node, number) for number in range(3, 8))]
+        made = make.tape.op_multi_out("LSTM", inputs, kept, num_outputs=len(node.outputs))
+        for value, old in zip(made, node.outputs, strict=True):
+            value.type, value.shape = old.type or node.inputs[0].type, old.shape  # type: ignore[union-attr]
+        return dict(zip(node.outputs, made, strict=True))
+
+    return Match((node,), build)
+
+
+def _lstm_weights(node: ir.Node, place: int, scales: int) -> Array | None:
+    """Weights (direction, input, gate) of an LSTM as floats, as ONNX's own wants them: gates first."""
+    stored, scale, zero = (array_of(_input(node, number)) for number in (place, scales, scales + 1))
+    if stored is None or scale is None or zero is None or stored.ndim != 3:
+        return None
+    if scale.size not in (stored.shape[0], stored.shape[0] * stored.shape[2]) or zero.size not in (scale.size, 1):
+        return None
+    by_gate = [
+        each.reshape(stored.shape[0] if each.size > 1 else 1, 1, -1).astype(np.float64) for each in (scale, zero)
+    ]
+    floats: Array = (stored.astype(np.float64) - by_gate[1]) * by_gate[0]
+    return np.ascontiguousarray(floats.transpose(0, 2, 1)).astype(scale.dtype)
 
 
 def _input(node: ir.Node, number: int) -> ir.Value | None:

@@ -93,6 +93,20 @@ def merge_reshapes(node: ir.Node) -> Match | None:
     return Match((node, first), build)
 
 
+def plain_reshape(node: ir.Node) -> Match | None:
+    """A Reshape that may take a 0 for an extent, and has none → one without that mark: few compilers look behind it."""
+    wanted = numbers_of(node.inputs[1]) if is_op(node, "Reshape") and attribute(node, "allowzero", 0) else None
+    if wanted is None or 0 in wanted:
+        return None
+
+    def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
+        made = make.op("Reshape", *node.inputs)
+        made.shape = node.outputs[0].shape
+        return {node.outputs[0]: made}
+
+    return Match((node,), build)
+
+
 def drop_no_ops(node: ir.Node) -> Match | None:
     """An op whose result is its input: gone."""
     source = node.inputs[0] if node.inputs and len(node.outputs) >= 1 else None

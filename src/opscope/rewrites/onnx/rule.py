@@ -5,7 +5,8 @@ the node is the anchor of its pattern (its last op, as a rule) and everything th
 be known are, constants are constants, values inside the pattern that others read are dealt with. Asking changes
 nothing: new nodes are made by the match's `build`, when the rewrite is applied.
 
-A rule that works on a model as a whole is a function (model) → the model that takes its place, marked `@whole`.
+A rule that works on a model as a whole is a function (model, workshop) → the model that takes its place, marked
+`@whole`; where it cannot, it raises `RewriteError` with the reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 from onnx_ir.tape import Tape
+
+from ..rewrite import Workshop
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -70,7 +73,7 @@ class Match:
 
 
 Rule = Callable[[ir.Node], Match | None]
-WholeRule = Callable[[ir.Model], ir.Model]
+WholeRule = Callable[[ir.Model, Workshop], ir.Model]
 
 
 def whole(rule: WholeRule) -> WholeRule:

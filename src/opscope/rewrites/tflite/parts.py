@@ -61,16 +61,16 @@ def slices_to_split(op: Op, graph: Graph) -> Match | None:
     if own is None or len(cuts) < 2:
         return None
     axis, _, size = own
-    same = sorted(((start, each) for (place, start, length), each in cuts if place == axis and length == size),
-                  key=lambda pair: pair[0])  # fmt: skip
+    alike = [(start, each) for (place, start, length), each in cuts if place == axis and length == size]
+    same = sorted(alike, key=lambda pair: pair[0])
     if [start for start, _ in same] != list(range(0, shape[axis], size)) or same[0][1] is not op:
         return None
 
     def build(make: Maker) -> Mapping[Tensor, Tensor]:
         place = make.constant(np.asarray(axis, np.int32), name="axis")
         part = (*shape[:axis], size, *shape[axis + 1 :])
-        taken = make.parts("SPLIT", place, source, like=op.outputs[0], shapes=[part] * len(same),
-                           options=options("SplitOptions", numSplits=len(same)))  # fmt: skip
+        count = options("SplitOptions", numSplits=len(same))
+        taken = make.parts("SPLIT", place, source, like=op.outputs[0], shapes=[part] * len(same), options=count)
         return {each.outputs[0]: new for (_, each), new in zip(same, taken, strict=True)}
 
     return Match([each for _, each in same], build)

@@ -172,9 +172,9 @@ def split_packed_projection(op: Op, graph: Graph) -> Match | None:
             rows = slice(number * part, (number + 1) * part)
             kernel = make.constant(weights[rows], like=dense.inputs[1], name="weights")
             bias = None if offsets is None else make.constant(offsets[rows], like=dense.inputs[2], name="bias")
-            like = dense.outputs[0]
-            own = make.op("FULLY_CONNECTED", dense.inputs[0], kernel, bias, like=like, shape=(*shape[:-1], part),
-                          options=dense.options)  # fmt: skip
+            like, extents = dense.outputs[0], (*shape[:-1], part)
+            operands = (dense.inputs[0], kernel, bias)
+            own = make.op("FULLY_CONNECTED", *operands, like=like, shape=extents, options=dense.options)
             make.ops[-1].code = dense.code
             heads = reshape(make, own, (*joint[:axis], *joint[axis + 1 :]), like)
             made[result] = transpose(make, heads, rest, result)

@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnxscript import optimizer
 
-from opscope.rewrites.onnx import libraries
+from opscope.rewrites import catalogue
+from opscope.rewrites.onnx import editor, files, library_worker
+from opscope.rewrites.rewrite import RewriteError, Workshop
 from rewriting import assert_same, operators, rewrite_file
 from weighted_models import drawn, model
 
-REWRITES = ["fold-constants", "share-equal-ops", "onnxslim", "onnxruntime-basic", "onnxruntime-extended"]
+HERE = ["fold-constants", "share-equal-ops"]
+ELSEWHERE = ["onnxslim", "onnxruntime-basic", "onnxruntime-extended"]
 BODY = """
     k = Add(one, two) g = Identity(x)
     a = Mul(g, k) b = Mul(g, k) c = Add(a, b)
@@ -30,7 +33,12 @@ def _model(shape: tuple[int, int, int, int], opset: int = 17) -> onnx.ModelProto
     return model(f"T{list(shape)} x", "T[] y", BODY, opset=opset, one=drawn(1), two=drawn(1, seed=2), **weights)
 
 
-@pytest.mark.parametrize("rewrite", REWRITES)
+def _assert_less(before: Path, after: Path) -> None:
+    assert_same(before, after)
+    assert len(operators(after)) < len(operators(before))
+
+
+@pytest.mark.parametrize("rewrite", [*HERE, *ELSEWHERE])
 @settings(max_examples=4)
 @given(shape=st.tuples(*[st.integers(1, 4)] * 4), opset=st.sampled_from([13, 17, 21]))
 def test_a_library_leaves_less_that_gives_the_same(
@@ -39,42 +47,60 @@ def test_a_library_leaves_less_that_gives_the_same(
     folder = tmp_path_factory.mktemp("library")
     before, after = folder / "before.onnx", folder / "after.onnx"
     onnx.save(_model(shape, opset), before)
-    assert rewrite_file(before, rewrite, after)
-    assert_same(before, after)
-    assert len(operators(after)) < len(operators(before))
+    if rewrite in HERE:
+        assert rewrite_file(before, rewrite, after)
+    else:
+        library_worker.LIBRARIES[rewrite](before, after)
+    _assert_less(before, after)
 
 
-@pytest.mark.parametrize("rewrite", REWRITES)
+@pytest.mark.parametrize("rewrite", [*HERE, "onnxslim"])
 def test_a_library_says_nothing_and_changes_no_settings(
     rewrite: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     loggers = [logging.getLogger(), logging.getLogger("onnxslim"), logging.getLogger("onnxscript")]
     settings_before = [(each.level, list(each.handlers)) for each in loggers]
     onnx.save(_model((1, 2, 3, 3)), tmp_path / "before.onnx")
-    rewrite_file(tmp_path / "before.onnx", rewrite, tmp_path / "after.onnx")
+    assert rewrite_file(tmp_path / "before.onnx", rewrite, tmp_path / "after.onnx")
     assert capfd.readouterr() == ("", "")
     assert [(each.level, list(each.handlers)) for each in loggers] == settings_before
+    _assert_less(tmp_path / "before.onnx", tmp_path / "after.onnx")
 
 
 def test_operators_that_only_the_runtime_has_are_refused(tmp_path: Path) -> None:
     made = model("T[1,4,8,8] x", "T[] y", "c = Conv(x, w) y = Relu(c)", w=drawn(4, 4, 3, 3))
     onnx.save(made, tmp_path / "before.onnx")
-    assert not rewrite_file(tmp_path / "before.onnx", "onnxruntime-extended", tmp_path / "after.onnx")
+    with pytest.raises(RewriteError, match=r"uses operators of com\.microsoft"):
+        rewrite_file(tmp_path / "before.onnx", "onnxruntime-extended", tmp_path / "after.onnx")
 
 
-@pytest.mark.parametrize("rewrite", ["onnxslim", "onnxruntime-basic"])
-def test_a_model_too_large_for_one_message_stays(rewrite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_made_of_a_model_is_kept(tmp_path: Path) -> None:
     onnx.save(_model((1, 2, 3, 3)), tmp_path / "before.onnx")
-    monkeypatch.setattr(libraries, "LARGEST_MODEL", 8)
-    assert not rewrite_file(tmp_path / "before.onnx", rewrite, tmp_path / "after.onnx")
+    opened, workshop = editor.open_model(tmp_path / "before.onnx"), Workshop(folder=tmp_path / "kept")
+    entry = catalogue.named("onnxslim", "onnx")
+    assert editor.sites(opened, entry, workshop)
+    (kept,) = (tmp_path / "kept").iterdir()
+    editor.save(editor.copy(opened), kept)
+    assert not editor.sites(opened, entry, workshop)  # what is kept is taken
 
 
-def test_a_library_that_fails_leaves_the_model(tmp_path: Path) -> None:
+def test_a_model_too_large_for_one_message_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx.save(_model((1, 2, 3, 3)), tmp_path / "before.onnx")
+    monkeypatch.setattr(files, "LARGEST_FILE", 8)
+    with pytest.raises(RewriteError, match="takes models of up to"):
+        rewrite_file(tmp_path / "before.onnx", "onnxslim", tmp_path / "after.onnx")
+
+
+@pytest.mark.parametrize("rewrite", ["fold-constants", "onnxruntime-basic"])
+def test_a_library_that_fails_says_why(rewrite: str, tmp_path: Path) -> None:
     made = model("T[1,4] x", "T[] y", "y = Relu(x)")
     made.graph.node[0].op_type = "NoSuchOperator"
     onnx.save(made, tmp_path / "before.onnx")
-    for rewrite in REWRITES:
+    if rewrite in HERE:  # which looks at what it knows, and leaves the rest
         assert not rewrite_file(tmp_path / "before.onnx", rewrite, tmp_path / "after.onnx")
+        return
+    with pytest.raises(RewriteError, match="NoSuchOperator"):
+        rewrite_file(tmp_path / "before.onnx", rewrite, tmp_path / "after.onnx")
 
 
 def test_attributes_that_the_version_does_not_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opscope.options import QuantizeOptions
 from opscope.rewrites.onnx import editor, quantization
+from opscope.rewrites.rewrite import RewriteError, Workshop
 from rewriting import assert_same, operators, rewrite_file
 from weighted_models import drawn, model, rewrite_to
 
@@ -129,36 +129,52 @@ def test_a_fused_product_is_a_product_and_a_sum(tmp_path: Path) -> None:
     assert_same(before, after, tolerance=0.02)
 
 
-@pytest.mark.slow  # a process of its own calibrates
-def test_a_model_is_quantised_with_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("directions", [1, 2])
+def test_an_lstm_quantised_at_run_time_is_one_in_floats(directions: int, tmp_path: Path) -> None:
+    from onnxruntime.quantization import quantize_dynamic
+
+    hidden, kind = 5, "forward" if directions == 1 else "bidirectional"
+    weights = {"w": drawn(directions, 4 * hidden, 6), "r": drawn(directions, 4 * hidden, hidden, seed=2)}
+    body = f'y, h, c = LSTM <hidden_size = {hidden}, direction = "{kind}"> (x, w, r)'
+    onnx.save(model("T[3,2,6] x", "T[] y, T[] h", body, **weights), tmp_path / "float.onnx")
+    before, after = tmp_path / "before.onnx", tmp_path / "after.onnx"
+    quantize_dynamic(tmp_path / "float.onnx", before, op_types_to_quantize=["LSTM"])
+    assert operators(before) == ["DynamicQuantizeLSTM"]
+    assert rewrite_file(before, "dynamic-to-float", after)
+    assert operators(after) == ["LSTM"]
+    assert_same(before, after, tolerance=0.05)
+    assert_same(tmp_path / "float.onnx", after, tolerance=0.05)
+
+
+def _quantized(tmp_path: Path, reach: float | None) -> float:
+    """A convolution quantised by data of a reach, or by none; the largest number that its input can be."""
     made = model("T[1,4,8,8] x", "T[] y", "c = Conv(x, w) y = Relu(c)", w=drawn(4, 4, 3, 3))
     onnx.save(made, tmp_path / "float.onnx")
-    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32))
-    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), data=tmp_path / "data.npz")
-    editor.save(found, tmp_path / "again.onnx")
-    assert "QuantizeLinear" in operators(tmp_path / "again.onnx")
-    assert_same(tmp_path / "float.onnx", tmp_path / "again.onnx", draws=1, tolerance=0.05)
-    assert quantization.quantize_static(found) is found  # quantised models stay as they are
+    samples = np.random.default_rng(0).uniform(-1, 1, (2, 4, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=samples / abs(samples).max() * (reach or 1))
+    data = None if reach is None else tmp_path / "data.npz"
+    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), Workshop(data))
+    editor.save(found, tmp_path / "quantized.onnx")
+    first = next(node for node in found.graph if node.op_type == "QuantizeLinear" and node.inputs[0].name == "x")
+    return float(first.inputs[1].const_value.numpy()) * 127.5
 
 
-@pytest.mark.parametrize("given", [False, True])
-def test_a_model_is_calibrated_with_what_is_given(given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[QuantizeOptions] = []
-
-    def quantise(before: Path, after: Path, options: QuantizeOptions) -> None:
-        asked.append(options)
-        assert operators(before) == ["Relu"]
-        onnx.save(_model((0.02, 3), "{y} = Reshape({x}, shape)", "same", "same"), after)
-
-    monkeypatch.setattr(quantization, "quantise", quantise)
-    onnx.save(model("T[1,4,6,6] x", "T[] y", "y = Relu(x)"), tmp_path / "float.onnx")
-    data = tmp_path / "data.npz" if given else None
-    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), data=data)
-    assert [node.op_type for node in found.graph].count("QuantizeLinear") == 2
-    assert (asked[0].data, asked[0].random) == ((data, None) if given else (None, quantization.SAMPLES))
+@pytest.mark.slow  # a process of its own calibrates
+def test_a_model_is_calibrated_with_what_is_given(tmp_path: Path) -> None:
+    assert _quantized(tmp_path, 3.0) == pytest.approx(3.0, rel=0.02)
+    assert _quantized(tmp_path, 0.5) == pytest.approx(0.5, rel=0.02)
+    assert _quantized(tmp_path, None) == pytest.approx(1.0, rel=0.02)  # as random samples are
 
 
-def test_data_that_does_not_fit_leaves_the_model(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_model_that_is_quantised_already_is_refused(tmp_path: Path) -> None:
+    _quantized(tmp_path, 3.0)
+    with pytest.raises(RewriteError, match="quantised"):
+        quantization.quantize_static(editor.open_model(tmp_path / "quantized.onnx"), Workshop())
+
+
+def test_data_that_does_not_fit_is_told(tmp_path: Path) -> None:
     onnx.save(model("T[1,4] x", "T[] y", "y = Relu(x)"), tmp_path / "float.onnx")
     opened = editor.open_model(tmp_path / "float.onnx")
-    assert quantization.quantize_static(opened, data=tmp_path / "none.npz") is opened
+    with pytest.raises(RewriteError, match=r"none\.npz"):
+        quantization.quantize_static(opened, Workshop(tmp_path / "none.npz"))

@@ -174,3 +174,15 @@ def test_a_chain_of_one_grid_keeps_it(tmp_path: Path) -> None:
     assert [kind for kind in operators(after) if "Linear" not in kind and kind != "Constant"] == ["Reshape"]
     assert operators(after).count("QuantizeLinear") == 2
     assert_same(before, after)
+
+
+@pytest.mark.parametrize(("wanted", "sites_found"), [("[3, -1]", 1), ("[4, 3]", 1), ("[0, 4]", 0)])
+def test_a_reshape_loses_a_mark_that_it_does_not_need(wanted: str, sites_found: int, tmp_path: Path) -> None:
+    rows = 0 if wanted == "[0, 4]" else 3  # the mark says that a 0 is an extent, not one that is kept
+    body = f"c = Constant <value_ints = {wanted}> () y = Reshape <allowzero = 1> (x, c)"
+    text = _text(body, f"float[{rows},4] x", "float[N,M] y")
+    before, after, sites = rewritten(text, "plain-reshapes", tmp_path)
+    assert len(sites) == sites_found
+    reshape = onnx.load(after).graph.node[-1]
+    assert [each.name for each in reshape.attribute] == ["allowzero"] * (not sites_found)
+    assert_same(before, after)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.errors import ModelError, UsageError, printable
 from ..graph.graph import Graph
-from .containers import ZIP_MAGIC, member_names, unpacked
+from .containers import ZIP_MAGIC, is_torch_model, member_names, unpacked
 from .formats import Format, format_of, head_of, is_text, listed
 
-__all__ = ["Format", "graph_of", "model_format", "read_model", "unpacked"]
+if TYPE_CHECKING:
+    from .torch import TorchModel
+
+__all__ = ["Format", "given_format", "graph_of", "is_model", "is_torch_model", "model_format", "read_model", "unpacked"]
 
 
 def read_model(
@@ -28,9 +32,26 @@ def read_model(
     its reference runtime on inputs that are "random" or those of an .npz file, and tells the shapes that data decide.
     Ops that constants alone decide are left out, unless `folds` is False: what a runtime may run is then all there.
     """
+    if is_torch_model(path):
+        from .torch import load
+
+        return _read_module(load(path), shapes, batch, shapes_from_run, folds=folds)
     with unpacked(path) as file:
         graph = _read(file, shapes or {}, batch, shapes_from_run, folds=folds)
     return graph if file == path else replace(graph, source=str(path))
+
+
+def given_format(path: Path | TorchModel) -> Format:
+    """The format of a model as readers and runtimes get it: of a packed one, of what is inside."""
+    if not isinstance(path, Path) or is_torch_model(path):
+        return Format.ONNX  # without the export that makes it
+    with unpacked(path) as file:
+        return model_format(file)
+
+
+def is_model(path: Path) -> bool:
+    """Whether this is a file, or a name that stands for a model; what it holds is not looked at."""
+    return path.is_file() or is_torch_model(path)
 
 
 def model_format(path: Path) -> Format:
@@ -45,18 +66,35 @@ def model_format(path: Path) -> Format:
 
 
 def graph_of(
-    model: Path | Graph,
+    model: Path | Graph | TorchModel,
     *,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     batch: int | None = None,
     shapes_from_run: str | Path | None = None,
 ) -> Graph:
-    """The graph of a model file, or the one that is in memory already; that one has its shapes."""
+    """The graph of a model file or a module, or the one that is in memory already; that one has its shapes."""
+    if not isinstance(model, Path | Graph):
+        return _read_module(model, shapes, batch, shapes_from_run)
     if not isinstance(model, Graph):
         return read_model(model, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
     if shapes or batch is not None or shapes_from_run is not None:
         raise UsageError(f"{printable(model.name)}: is read already; expected shapes and batch where it is read")
     return model
+
+
+def _read_module(
+    model: TorchModel,
+    shapes: Mapping[str, tuple[int, ...]] | None,
+    batch: int | None,
+    shapes_from_run: str | Path | None,
+    *,
+    folds: bool = True,
+) -> Graph:
+    from .torch import read_torch
+
+    if shapes_from_run is not None:
+        raise UsageError(f"--shapes-from-run: {model} is of PyTorch; expected ONNX or TensorFlow Lite")
+    return read_torch(model, shapes=shapes, batch=batch, folds=folds)
 
 
 def _read(
@@ -98,7 +136,7 @@ def _refused(path: Path, head: bytes) -> ModelError:
         what = "the file is empty"
     if found is not None:
         return ModelError(str(path), "", f"{found.what}; expected {found.expected}")
-    return ModelError(str(path), "byte 0x0", f"{what}; expected ONNX, TensorFlow Lite or MLIR")
+    return ModelError(str(path), "byte 0x0", f"{what}; expected ONNX, TensorFlow Lite, MLIR or PyTorch (.pt2)")
 
 
 def _refused_folder(path: Path) -> ModelError:

@@ -1,4 +1,4 @@
-"""Models inside of other files: gzip, zip archives with one model, arrays in C source.
+"""Models inside of other files: gzip, zip archives with one model, arrays in C source; and those of PyTorch.
 
 Readers map a file, and runtimes and compilers take the path of one. So a model is unpacked into a temporary folder, for
 as long as somebody works with it.
@@ -6,7 +6,7 @@ as long as somebody works with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import FileIO
 from mmap import ACCESS_READ, mmap
@@ -18,6 +18,8 @@ from .formats import HEAD_BYTES, Format, format_of, head_of, is_text, listed
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
+
+    from .torch import TorchModel
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")  # the latter: of an archive without files
 GZIP_MAGIC = b"\x1f\x8b"
@@ -32,6 +34,10 @@ _CHUNK_BYTES = 1 << 20
 _METHODS = (0, 8)  # stored, deflate: of the others Python's decoders do not bound the memory
 
 
+_TORCH_MEMBERS = {"serialized_exported_program.json", "archive_format"}  # of exported programs
+Shapes = Mapping[str, tuple[int, ...]]
+
+
 class Unpacked(NamedTuple):
     """A model that was inside of another file."""
 
@@ -40,11 +46,15 @@ class Unpacked(NamedTuple):
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
+def unpacked(path: Path | TorchModel, shapes: Shapes | None = None) -> Iterator[Path]:
     """The file that a reader or runtime takes for a model: the one given, or a temporary one with what is inside.
 
-    Whatever is wrong with the temporary one is said of the one given.
+    Whatever is wrong with the temporary one is said of the one given. A model of PyTorch is exported, with inputs of
+    these shapes, by name.
     """
+    if not isinstance(path, Path) or is_torch_model(path):
+        yield from _exported(path, shapes or {})
+        return
     kind = _kind(path)
     if kind is None:
         yield path
@@ -63,6 +73,31 @@ def unpacked(path: Path) -> Iterator[Path]:
                 raise
             place = ": ".join(filter(None, (printable(found.inside), error.place)))
             raise ModelError(str(path), place, error.problem) from error
+
+
+def is_torch_model(path: Path) -> bool:
+    """Whether this is a .pt2 file, or a name for Python code that makes a model (docs/pytorch.md)."""
+    from .torch.sources import is_named
+
+    if not path.is_file():
+        return is_named(path)
+    head, _ = head_of(path)
+    if head[:4] not in ZIP_MAGIC:
+        return False
+    try:
+        return any(PurePosixPath(name).name in _TORCH_MEMBERS for name in member_names(path))
+    except ModelError:  # damaged: who unpacks it says how
+        return False
+
+
+def _exported(given: Path | TorchModel, shapes: Shapes) -> Iterator[Path]:
+    from tempfile import TemporaryDirectory
+
+    from .torch import load, write_onnx
+
+    model = load(given, weights=True) if isinstance(given, Path) else given
+    with TemporaryDirectory(prefix="opscope-torch-", ignore_cleanup_errors=True) as folder:
+        yield write_onnx(model.with_shapes(shapes, None), Path(folder))
 
 
 def member_names(path: Path) -> list[str]:

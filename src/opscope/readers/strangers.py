@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-_EXPORT = "its ONNX export (torch.onnx.export)"
+_EXPORT = "its export (torch.export.save, or torch.onnx.export), or package.module:factory"
 _FROM_TENSORFLOW = "its conversion, by tf.lite.TFLiteConverter or `python -m tf2onnx.convert`"
 
 
@@ -67,11 +67,6 @@ ARCHIVES = (
         rb"^module\.fb$", "a compiled IREE module (.vmfb)", "the MLIR, ONNX or TensorFlow Lite file it is made of"
     ),
     Stranger(rb"^([^\n]*/)?data\.pkl$", "a PyTorch file (.pt, .pth): weights, or TorchScript", _EXPORT),
-    Stranger(
-        rb"^([^\n/]*/)?(serialized_exported_program\.json|archive_format)$",
-        "a PyTorch exported program (.pt2)",
-        _EXPORT,
-    ),
     Stranger(rb"^model\.weights\.h5$", "a Keras model (.keras)", _FROM_TENSORFLOW),
     Stranger(rb"^([^\n]*/)?saved_model\.pb$", "a TensorFlow SavedModel, zipped", _FROM_TENSORFLOW),
     Stranger(rb"com\.apple\.CoreML/", "a Core ML package (.mlpackage), zipped", "the model that it was converted from"),

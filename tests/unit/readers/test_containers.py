@@ -44,6 +44,8 @@ const float scales[2] = {0.5f, 1.0f};
 #endif
 """
 
+EXPECTED = "expected ONNX, TensorFlow Lite, MLIR or PyTorch (.pt2)"
+
 
 def read(folder: Path, name: str, content: bytes) -> Graph:
     path = folder / name
@@ -117,7 +119,10 @@ def test_comments_and_signs_inside_of_an_array_are_read_over(tmp_path: Path) -> 
             r"array model: '#ifdef X\n0x78' is no byte; expected numbers from 0x00 to 0xff",
         ),
         (b"int a[] = {1};\n" * (MOST_ARRAYS + 1), "more than 1000 arrays; expected source with one model in it"),
-        (b"int main() { return 0; }\n", "byte 0x0: a text file; expected ONNX, TensorFlow Lite or MLIR"),
+        (
+            b"int main() { return 0; }\n",
+            f"byte 0x0: a text file; {EXPECTED}",
+        ),
     ],
 )
 def test_source_without_one_whole_model_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -138,10 +143,13 @@ def test_a_file_that_could_be_a_model_does_not_hide_the_one_that_is_called_so(tm
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (zipped({}), "byte 0x0: a zip archive without a model (it is empty); expected ONNX, TensorFlow Lite or MLIR"),
+        (
+            zipped({}),
+            f"byte 0x0: a zip archive without a model (it is empty); {EXPECTED}",
+        ),
         (
             zipped({"a.txt": b"a", "b.txt": b"b"}),
-            "byte 0x0: a zip archive without a model (a.txt, b.txt); expected ONNX, TensorFlow Lite or MLIR",
+            f"byte 0x0: a zip archive without a model (a.txt, b.txt); {EXPECTED}",
         ),
         (
             zipped({"a.onnx": relu_onnx()}, zipfile.ZIP_LZMA),

@@ -62,7 +62,6 @@ ARCHIVE_CASES = {
     "a Qualcomm deep learning container (.dlc)": ["model", "model.params", "dlc.metadata"],
     "a compiled IREE module (.vmfb)": ["module.fb"],
     "a PyTorch file": ["net/data.pkl", "net/version", "net/data/0"],
-    "a PyTorch exported program (.pt2)": ["version", "serialized_exported_program.json"],
     "a Keras model (.keras)": ["metadata.json", "config.json", "model.weights.h5"],
     "a TensorFlow SavedModel, zipped": ["net/saved_model.pb", "net/variables/variables.index"],
     "a Core ML package (.mlpackage), zipped": ["net.mlpackage/Data/com.apple.CoreML/model.mlmodel"],
@@ -117,7 +116,7 @@ def test_every_row_of_the_tables_has_a_case() -> None:
 def test_what_is_not_known_is_shown_by_its_first_bytes(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"\xff\x00\x01\x02\x03\x04\x05\x06\x07")
-    expected = "expected ONNX, TensorFlow Lite or MLIR"
+    expected = "expected ONNX, TensorFlow Lite, MLIR or PyTorch (.pt2)"
     assert refusal(path) == f"byte 0x0: not a model; it starts with the bytes ff 00 01 02 03 04 05 06; {expected}"
     path.write_bytes(b"")
     assert refusal(path) == f"byte 0x0: the file is empty; {expected}"

@@ -19,13 +19,16 @@ import numpy.typing as npt
 from ...core.columns import Flags, Numbers
 from ...core.meaning import Does
 from ...core.provenance import Provenance
+from ...importers.power import Activity
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
 from ...importers.trace_events import NO_ARGS, Event, Events, Key, Samples, Spans, coded, decode_events
-from ...recording.classify import does_of_kernels
+from ...recording.classify import does_of_call, does_of_kernels
 from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
-from .kineto_gaps import device_metrics
+from .aten import Called, Told, told_by
+from .kineto_gaps import DeviceWork, device_metrics
+from .kineto_memory import is_memory, with_memory
 
 _PROFILER = -1  # process under which the profiler writes what it takes itself, without a name
 _KERNELS = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
@@ -42,6 +45,7 @@ _KINDS = {
 }
 
 
+_CALLED = tuple(field.encode_name.encode() for field in msgspec.structs.fields(Called))
 _Number = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]  # has to fit a column
 
 
@@ -51,6 +55,8 @@ class _Args(msgspec.Struct, gc=False):
     device: _Number | None = None
     stream: int | None = None
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
+    types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw(b""))
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw(b""))
 
 
 class _Device(msgspec.Struct):
@@ -77,7 +83,7 @@ class Kineto:
     def read(self, path: Path) -> Recording:
         """Host and device spans, kernels joined to their launch and to their op."""
         file = decode_events(read_bytes(path), source=str(path))
-        spans, samples = file.spans(), file.samples()
+        spans, samples = file.spans(), with_memory(file)
         joined = _join(file, spans)
         trace_spans, lanes, tracks = _lanes(file, spans, samples, joined)
         launched = np.flatnonzero(joined.launch != NONE)
@@ -162,25 +168,47 @@ def _matches(keys: Numbers, among: Numbers) -> Numbers:
     return np.where((place >= 0) & (keys[found] == keys) & (keys != NONE), found, NONE)
 
 
-def _labels(spans: Spans, args: Sequence[_Args], is_op: npt.NDArray[np.bool_]) -> tuple[Numbers, list[tuple[str, str]]]:
-    """A number for every host op that has name and shapes in common with others, and these."""
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """What host ops of one row have in common."""
+
+    name: str
+    shape: str  # of its operands and its result; where they are not told, as the file has the former
+    told: Told | None = None
+
+
+def _labels(spans: Spans, args: Sequence[_Args], is_op: npt.NDArray[np.bool_]) -> tuple[Numbers, list[_Label]]:
+    """A number for every host op that has a label in common with others, and these."""
     code = np.full(len(spans.name), NONE, np.int64)
     ops = np.flatnonzero(is_op)
-    raw, found = coded([bytes(args[number].dims) for number in ops.tolist()])
-    dims, texts = coded([text.decode("utf-8", "replace") for text in found])
-    code[ops], pairs = coded((spans.name[ops] * len(texts) + dims[raw]).tolist())
-    return code, [(spans.names[pair // len(texts)], texts[pair % len(texts)]) for pair in pairs]
+    called = [tuple(map(bytes, (args[n].dims, args[n].types, args[n].concrete))) for n in ops.tolist()]
+    raw, found = coded(called)
+    pair, pairs = coded((spans.name[ops] * max(1, len(found)) + raw).tolist())
+    each = [_label(spans.names[both // len(found)], *found[both % len(found)]) for both in pairs]
+    number, labels = coded(each)
+    code[ops] = number[pair] if each else pair
+    return code, labels
+
+
+def _label(name: str, dims: bytes, types: bytes, concrete: bytes) -> _Label:
+    """Ops of one name and of the same dimensions are alike, unless their arguments tell more."""
+    arguments = (b'"%s":%s' % (key, raw) for key, raw in zip(_CALLED, (dims, types, concrete), strict=True) if raw)
+    try:
+        told = told_by(name, msgspec.json.decode(b"{%s}" % b",".join(arguments), type=Called))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        told = None
+    return _Label(name, dims.decode("utf-8", "replace") if told is None else told.shapes, told)
 
 
 def _rows(
     spans: Spans,
     op: Numbers,
-    labels: Sequence[tuple[str, str]],
+    labels: Sequence[_Label],
     *,
     is_op: npt.NDArray[np.bool_],
     is_kernel: npt.NDArray[np.bool_],
 ) -> tuple[OpRecord, ...]:
-    """A row per host op of one name and shapes: its calls, time on the host, and time of its kernels on the device."""
+    """A row per host op of one name and arguments: its calls, time on the host, and of its kernels on the device."""
     length = spans.end - spans.start
     calls = np.bincount(op[is_op], minlength=len(labels)).tolist()
     host = np.bincount(op[is_op], length[is_op], minlength=len(labels)).tolist()
@@ -192,15 +220,18 @@ def _rows(
     longest = {row: spans.names[max(times, key=times.__getitem__)] for row, times in kernels.items()}
     return tuple(
         OpRecord(
-            name,
-            type=name,
-            shape=dims,
+            label.name,
+            type=label.name,
+            kind="" if label.told is None else label.told.kind,
+            shape=label.shape,
+            dtype="" if label.told is None else label.told.dtype,
+            macs=None if label.told is None else label.told.macs * calls[row],
             kernel=longest.get(row, ""),
             calls=calls[row],
             time_ns=round(time[row]),
             host_ns=round(host[row]),
         )
-        for row, (name, dims) in enumerate(labels)
+        for row, label in enumerate(labels)
     )
 
 
@@ -224,7 +255,10 @@ def _lanes(
         lanes.append(Lane(device, NONE, label.strip() + (" marks" if marks else "")))
     moved = Spans(threads, spans.names, thread, spans.name, spans.start, spans.end, spans.event)
     pids: dict[Key, int] = {}
-    tracks = [CounterTrack(pids.setdefault(pid, len(pids)), NONE, title, "") for pid, title in samples.tracks]
+    tracks = [
+        CounterTrack(pids.setdefault(pid, len(pids)), NONE, title, "bytes" if is_memory(title) else "")
+        for pid, title in samples.tracks
+    ]
     return moved, lanes, tracks
 
 
@@ -235,13 +269,24 @@ def _metrics(spans: Spans, joined: Joined) -> tuple[Metric, ...]:
     return (
         Metric("wall", wall, "ns"),
         *device_metrics(
-            spans.start[kernel],
-            spans.end[kernel],
-            joined.device[kernel],
-            np.where(launch == NONE, NONE, spans.start[launch]),
-            launch != NONE,
+            DeviceWork(
+                spans.start[kernel],
+                spans.end[kernel],
+                joined.device[kernel],
+                np.where(launch == NONE, NONE, spans.start[launch]),
+                launch != NONE,
+                joined.kind[kernel] == SpanKind.TRANSFER,
+            ),
+            _host_waits(spans, joined),
         ),
     )
+
+
+def _host_waits(spans: Spans, joined: Joined) -> Activity | None:
+    """Calls in which the host waits for a device; None: there are none."""
+    waits = np.array([does_of_call(name) is Does.SYNC for name in spans.names], np.bool_)
+    at = np.flatnonzero((joined.kind == SpanKind.HOST) & waits[spans.name]) if len(waits) else waits
+    return Activity.of(spans.start[at], spans.end[at]) if len(at) else None
 
 
 def _target(file: Events) -> str | None:

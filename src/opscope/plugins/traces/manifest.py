@@ -1,4 +1,4 @@
-"""Timelines in Trace Event JSON: of PyTorch's profiler, and of any other tool."""
+"""Timelines in Trace Event JSON, of PyTorch's profiler and of any other tool; and logs of power beside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...core.manifest import Format, Manifest, Signature
 
 MANIFEST = Manifest(
     name="traces",
-    title="Trace Event JSON and PyTorch's profiler",
+    title="Trace Event JSON, PyTorch's profiler, logs of power",
     package=__package__,
     order=20,
     formats=(
@@ -18,6 +18,15 @@ MANIFEST = Manifest(
                 for word in (b'"cpu_op"', b'"baseTimeNanoseconds"', b'"record_shapes"', b'"deviceProperties"')
             ),
             ".kineto:Kineto",
+        ),
+        Format(
+            "power-log",
+            "power over time (CSV or JSON): a bench meter's, or of a sampler beside a measurement",
+            (
+                Signature(rb"(?i)[^\n]*\btime", finds=(rb"(?i)\A[^\n]*(watts|power|\bamperes\b)", rb"\A[^\n{}]*,")),
+                Signature(rb"\s*\[\s*\{", finds=(rb'(?i)"time', rb'(?i)"(watts|milliwatts|power_|amperes)')),
+            ),
+            ".power_log:PowerLog",
         ),
         Format(
             "trace-events",

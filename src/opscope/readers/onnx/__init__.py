@@ -20,8 +20,9 @@ from ..observed import Observed, RunInputs
 from .build import Builder, Scope
 from .extents import graph_inputs, with_extents
 from .functions import inline_functions
-from .model import Body, Model, dtype_of
+from .model import RANDOM, WEIGHTS_KEY, Body, Model, dtype_of
 from .order import lift_constants, order_nodes
+from .origin import Lines
 from .parse import parse_model
 from .shapes import resolve_shapes
 from .shapes.interpret import used_names
@@ -96,8 +97,20 @@ def read_onnx(
         raise ModelError(source, "", f"cannot be read: {error.strerror or error}") from error
 
 
+def read_onnx_content(
+    content: bytes,
+    path: Path,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] = _NO_SHAPES,
+    batch: int | None = None,
+    folds: bool = True,
+) -> Graph:
+    """Read an ONNX model that is in memory, as `read_onnx` does; `path` is what messages and the graph call it."""
+    return _Reader(path, Wire(content, str(path)), len(content), folds).read(shapes, batch, None)
+
+
 class _Reader:
-    """Runs the stages of the reader over one mapped file."""
+    """Runs the stages of the reader over one mapped file, or its bytes."""
 
     def __init__(self, path: Path, wire: Wire, size: int, folds: bool) -> None:
         self.path = path
@@ -137,7 +150,7 @@ class _Reader:
         return observe(self.path, run.arrays(ports, self.wire.source))
 
     def graph(self, model: Model, notes: tuple[Note, ...]) -> Graph:
-        builder, scope = Builder(model.opsets), Scope({})
+        builder, scope = Builder(model.opsets, Lines.of_nodes(model.body.nodes)), Scope({})
         builder.add_body(model.body, scope, Role.INPUT)
         return Graph(
             name=self.path.stem,
@@ -172,7 +185,11 @@ def _unknown_shapes(model: Model, builder: Builder) -> Iterator[Note]:
 
 
 def _calibration(model: Model) -> Iterator[Note]:
-    """Yield a note on a quantised copy whose ranges are those of random data, as `opscope quantize` marks it."""
+    """Yield notes on a quantised copy whose ranges are those of random data, and on weights that are random."""
+    if model.details.get(f"metadata {WEIGHTS_KEY}") == RANDOM:
+        yield Note(
+            "random-weights", "weights are random: outputs mean nothing, and a compiler may pack real ones better"
+        )
     if model.details.get("metadata opscope.calibration") == "random":
         precision = printable(model.details.get("metadata opscope.precision", "quantised"))
         yield Note("random-calibration", f"a copy in {precision} that was calibrated with random data: speed alone")

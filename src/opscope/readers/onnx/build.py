@@ -11,6 +11,7 @@ from ...graph.graph import ABSENT, Attribute, DType, Note, Op, Role, Tensor
 from .attributes import Site, no_attributes
 from .model import Body, Constant, Node, Value, dtype_of
 from .ops import CUSTOM, rule_of
+from .origin import Lines
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class Builder:
     """Collects ops, tensors and notes, body by body."""
 
     opsets: Mapping[str, int]
+    lines: Lines
     ops: list[Op] = field(default_factory=list)
     tensors: list[Tensor] = field(default_factory=list)
     integers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # by tensor id
@@ -89,6 +91,8 @@ class Builder:
                 node.location,
                 scope.owner,
                 scope.trips,
+                module=node.module,
+                line=self.lines.shown(node.frame),
             )
         )
         bodies = dict(node.bodies())

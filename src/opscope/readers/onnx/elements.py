@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .model import Constant, Element, packed_bytes
-from .parse import external_place
+from .parse import key_and_value
 from .wire import Wire, signed
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _stored(constant: Constant, dtype: np.dtype[np.generic], wire: Wire) -> npt.
             values = [signed(value) for value in (wire.varints(a, b) if packed else (a,))]
             parts.append(_from_varints(values, constant.element, dtype))
         elif tag == 0x6A:  # external_data
-            key, text = external_place(wire, a, b)
+            key, text = key_and_value(wire, a, b)
             place[key] = text
     if place:
         return _external(place, packed_bytes(constant.dims, constant.element), dtype, wire)

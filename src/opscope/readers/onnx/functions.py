@@ -80,6 +80,8 @@ class _Instance:
         return self.rename(node, self.names)._replace(
             name=f"{self.call.name or self.call.op_type}/{node.name or f'{node.op_type}_{index}'}",
             location=f"{self.call.location} {node.location}",
+            module=self.call.module or node.module,
+            frame=self.call.frame or node.frame,
         )
 
     def rename(self, node: Node, names: Mapping[str, str]) -> Node:

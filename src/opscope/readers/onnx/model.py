@@ -17,6 +17,7 @@ from ...graph.graph import DType
 Dims = tuple[int | str | None, ...]  # an extent, a symbol's name, or neither
 
 MICROSOFT = "com.microsoft"
+WEIGHTS_KEY, RANDOM = "opscope.weights", "random"  # metadata of a file whose weights are nobody's
 MAX_ELEMENTS = 1024  # constants and lists beyond this are weights, not structure
 
 
@@ -172,6 +173,8 @@ class Node(NamedTuple):
     arguments: Mapping[str, Argument]
     location: str
     overload: str = ""
+    module: str = ""  # that the node was exported from, where the exporter says so
+    frame: str = ""  # of the Python code that called for it, as `file:line`
 
     @property
     def label(self) -> str:

@@ -24,6 +24,7 @@ from .model import (
     Value,
     packed_bytes,
 )
+from .origin import origin_of
 from .wire import Wire, signed
 
 MAX_DEPTH = 32  # graphs within graphs; real models nest 2 or 3
@@ -32,6 +33,7 @@ MAX_MODEL_FIELDS = 100_000
 MAX_RANK = 64
 MAX_SCALES = 16
 MAX_ATTRIBUTES = 10_000
+MAX_METADATA_BYTES = 1 << 16  # of one entry of a node's metadata; a stack trace has some kilobytes
 MAX_DETAILS = 32  # metadata entries kept for the user to see
 MAX_DETAIL_CHARACTERS = 200
 _NO_NAMES = frozenset({"", "?", "-1", "None"})  # paddle2onnx and others write these: each such dimension is its own
@@ -192,6 +194,7 @@ def _node(wire: Wire, start: int, end: int, location: str, depth: int) -> Node:
     inputs: list[str] = []
     outputs: list[str] = []
     arguments: dict[str, Argument] = {}
+    metadata: dict[str, str] = {}
     buffer = wire.buffer
     attributes = 0
     for tag, a, b in wire.fields(start, end):
@@ -213,9 +216,12 @@ def _node(wire: Wire, start: int, end: int, location: str, depth: int) -> Node:
             domain = _domain(wire, a, b)
         elif tag == 0x42:  # overload
             overload = wire.text(a, b)
+        elif tag == 0x4A and b - a < MAX_METADATA_BYTES:  # metadata_props
+            metadata.update([key_and_value(wire, a, b)])
     if not op_type:
         raise wire.error(start, f"{location} has no operator type (op_type)")
-    return Node(op_type, domain, name, tuple(inputs), tuple(outputs), arguments, location, overload)
+    origin = origin_of(metadata) if metadata else ("", "")
+    return Node(op_type, domain, name, tuple(inputs), tuple(outputs), arguments, location, overload, *origin)
 
 
 def _argument(wire: Wire, start: int, end: int, location: str, depth: int) -> tuple[str, Argument]:
@@ -394,8 +400,8 @@ def _extent(wire: Wire, value: int, at: int) -> int:
     return value
 
 
-def external_place(wire: Wire, start: int, end: int) -> tuple[str, str]:
-    """Return one entry of a tensor's external data: location, offset, length or checksum."""
+def key_and_value(wire: Wire, start: int, end: int) -> tuple[str, str]:
+    """Return one StringStringEntryProto, such as the location or the length of a tensor's external data."""
     key = value = ""
     for tag, a, b in wire.fields(start, end):
         if tag == 0x0A:  # key
@@ -407,7 +413,7 @@ def external_place(wire: Wire, start: int, end: int) -> tuple[str, str]:
 
 def _external_length(wire: Wire, start: int, end: int, known: int | None) -> int | None:
     """Return the `length` entry of a tensor's external data; `known` for any other entry."""
-    key, value = external_place(wire, start, end)
+    key, value = key_and_value(wire, start, end)
     return int(value) if key == "length" and value.isascii() and value.isdigit() and len(value) < 20 else known
 
 

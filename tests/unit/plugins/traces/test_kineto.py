@@ -168,3 +168,20 @@ def test_what_the_profiler_takes_itself_has_a_name(tmp_path: Path) -> None:
     overhead = span("overhead", "Activity Buffer Request", 1, 4, tid=0, pid=-1)
     names = {lane.name for lane in read([*EVENTS, overhead], tmp_path / "t.json").trace.lanes}
     assert "profiler / overhead" in names
+
+
+def test_idle_while_the_host_waits_for_the_device_is_told_apart_and_copies_are_added_up(tmp_path: Path) -> None:
+    copied = {"External id": 1, "correlation": 8, "device": 0, "stream": 7}
+    events = [
+        span("cuda_runtime", "cudaLaunchKernel", 0, 1, correlation=7),
+        kernel("a", 10, 2, 7, 1),
+        span("cuda_runtime", "cudaDeviceSynchronize", 5, 15),  # until 20: eight of them while nothing runs
+        span("cuda_runtime", "cudaMemcpyAsync", 25, 1, correlation=8),
+        span("gpu_memcpy", "Memcpy DtoH", 30, 4, tid=7, pid=0, **copied),
+    ]
+    metrics = {m.name: m.value for m in read(events, tmp_path / "t.json").metrics}
+    assert metrics["device idle"] == 18_000
+    assert metrics["idle before launch"] == 13_000
+    assert metrics["idle while the host waited"] == 8_000
+    assert metrics["idle after launch"] == 5_000
+    assert metrics["device copies"] == 4_000

@@ -1,0 +1,16 @@
+"""NVIDIA's data-centre GPUs: targets, and a sampler of what they draw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...core.manifest import Manifest
+
+MANIFEST = Manifest(
+    name="nvidia",
+    title="NVIDIA GPUs",
+    package=__package__,
+    order=85,
+    targets=Path(__file__).with_name("targets"),
+    sampler=".power:sampled_power",
+)

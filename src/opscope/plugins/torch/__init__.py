@@ -1,0 +1,1 @@
+"""PyTorch as a runtime: a module is measured as it is."""

@@ -298,7 +298,17 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize(
-    "form", ["trace-events", "kineto", "onnxruntime", "tensorrt-profile", "tensorrt-layers", "stedgeai-json"]
+    "form",
+    [
+        "trace-events",
+        "kineto",
+        "onnxruntime",
+        "qnn-timeline",
+        "tensorrt-profile",
+        "tensorrt-layers",
+        "openvino-npu",
+        "stedgeai-json",
+    ],
 )
 @given(value=json_values)
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])

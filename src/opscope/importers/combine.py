@@ -10,13 +10,24 @@ from ..core.provenance import Provenance
 from ..recording.language_model import LanguageModel
 from ..recording.recording import CLOCK, CYCLES, LATENCY, Check, Metric, OpRecord, Recording, empty_trace
 from .overlay import find_pair, overlay
+from .power_join import Align, is_power_log, join_power
 
 _MOST = 2**50
 FACT = Provenance.COMPILER_FACT  # goes with numbers of any origin: it has no times
 
 
-def combine(parts: Sequence[Recording]) -> Recording:
-    """What all parts tell. Files that measured, and files that modelled, go into one run only as two timelines."""
+def combine(parts: Sequence[Recording], align: Align | None = None) -> Recording:
+    """What all parts tell. Files that measured, and files that modelled, go into one run only as two timelines.
+
+    `align` says how a log of power is brought to the axis of the timeline; None: as its times let one think.
+    """
+    logs = [part for part in parts if is_power_log(part)]
+    if logs and len(logs) < len(parts):
+        if len(logs) > 1:
+            raise UsageError(f"{logs[0].source}, {logs[1].source}: two logs of power; expected one per run")
+        return join_power(combine([part for part in parts if part is not logs[0]]), logs[0], align)
+    if align is not None:
+        raise UsageError("--align: no log of power beside a timeline; expected one of each")
     if len(parts) == 1:
         return _with_times(_believable(parts[0]))
     pair = find_pair(parts)
@@ -31,6 +42,7 @@ def combine(parts: Sequence[Recording]) -> Recording:
         )
     first = lines[0] if lines else timed[0]
     provenance = timed[0].provenance
+    sampled = sorted(parts, key=lambda part: not part.samples_ns)  # a latency that has samples goes before a sum
     whole = Recording(
         maker=" + ".join(dict.fromkeys(part.maker for part in parts)),
         source=" + ".join(part.source for part in parts),
@@ -38,12 +50,13 @@ def combine(parts: Sequence[Recording]) -> Recording:
         provenance=provenance,
         trace=first.trace if lines and first.provenance == provenance else empty_trace(provenance),
         ops=_join([first, *(part for part in parts if part is not first)]),
-        metrics=tuple(_metrics(parts)),
+        metrics=tuple(_metrics(sampled)),
         checks=(*(check for part in parts for check in part.checks), *_across(parts)),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         target=next((part.target for part in parts if part.target), None),
         model=next((part.model for part in parts if part.model), None),
         inferences=first.inferences,
+        samples_ns=sampled[0].samples_ns,
         tables=tuple(table for part in parts for table in part.tables),
         host=next((part.host for part in parts if part.host), ()),
         language_model=_points_of(parts),

@@ -12,6 +12,7 @@ from ..core.manifest import Format
 from ..core.plugins import load_place, manifests
 from ..recording.recording import Recording
 from .reading import head_of
+from .trace_build import AxisError
 
 
 class UnknownFormatError(ImportFileError):
@@ -108,6 +109,8 @@ def _read(path: Path, form: Format, beside: Sequence[Path]) -> Recording:
         return importer.read(path, beside=beside) if beside else importer.read(path)  # type: ignore[call-arg]
     except RecursionError as error:
         raise ImportFileError(str(path), "", f"nested too deep; expected {form.describe}") from error
+    except AxisError as error:
+        raise ImportFileError(str(path), "", str(error)) from error
 
 
 def appearance(head: bytes) -> str:

@@ -9,13 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Numbers, places
+from ..core.errors import UsageError
 from ..core.meaning import Does, LaneRole
 from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, Trace, blank_spans
 from .trace_events import Key, Samples, Spans, Thread
 from .trace_lanes import levels
 
+LONGEST_AXIS_NS = 1 << 50  # 13 days: a folder of a run holds no later time
 _ROWS_AT_A_TIME = 1 << 13
+
+
+class AxisError(UsageError):
+    """Times of a file that lie further apart than any recording lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,9 @@ def build_trace(
 ) -> Trace:
     """Everything on an axis that starts at the first span or sample. `lanes` has one entry per thread of `spans`."""
     origin = min((int(column.min()) for column in (spans.start, samples.time) if len(column)), default=0)
+    latest = max((int(column.max()) for column in (spans.end, samples.time) if len(column)), default=0)
+    if latest - origin >= LONGEST_AXIS_NS:
+        raise AxisError(f"times of it lie {latest - origin} ns apart; expected less than {LONGEST_AXIS_NS}, 13 days")
     lane, all_lanes = _spread(lanes, spans.thread, levels(spans.thread, spans.start, spans.end))
     columns: dict[str, Numbers | int] = {
         "lane": lane,

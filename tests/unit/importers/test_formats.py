@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,11 @@ def test_a_file_that_a_plug_in_knows_gets_the_command_that_takes_it(
         assert type(caught.value) is not UnknownFormatError
         assert words in str(caught.value)
         assert "known are" not in str(caught.value)
+
+
+def test_times_that_lie_further_apart_than_any_recording_are_refused(tmp_path: Path) -> None:
+    """A folder of a run could hold them and not be read again."""
+    events = [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": ts, "dur": 1} for ts in (0, 2**45)]
+    (tmp_path / "trace.json").write_text(json.dumps(events))
+    with pytest.raises(ImportFileError, match=r"trace\.json: times of it lie \d+ ns apart; expected less than"):
+        read_profile(tmp_path / "trace.json")

@@ -50,7 +50,7 @@ class VelaLayers:
         ops = tuple(_op(row) for _, row in rows)
         on_cpu = sum(op.cycles is None for op in ops)
         notes = [f"{on_cpu} ops on the CPU have no cycles in the file: totals leave them out"] if on_cpu else []
-        total = sum(op.cycles or 0 for op in ops)
+        total = sum(number_in(row["Op Cycles"]) or 0.0 for _, row in rows)  # earlier versions write halves of cycles
         metrics = (Metric(TOTAL, total, "cycles"), Metric("MACs", sum(op.macs or 0 for op in ops), "1"))
         return Recording(
             maker=self.name,

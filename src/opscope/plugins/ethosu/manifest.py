@@ -62,6 +62,7 @@ BACKEND = BackendEntry(
             metavar="BYTES",
         ),
         Option("vela-config", "configuration file of your own, with its systems and memory modes", metavar="F.ini"),
+        Option("tool", "another vela: its program, or its environment (default: the package here)", metavar="PATH"),
     ),
 )
 MANIFEST = Manifest(

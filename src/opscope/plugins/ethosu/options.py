@@ -60,6 +60,7 @@ class VelaOptions:
     optimise: str = "performance"
     arena_bytes: int | None = None
     config: str = ARM_CONFIG
+    tool: str | None = None  # another compiler than the package beside us
 
     @staticmethod
     def of(values: Mapping[str, Value]) -> VelaOptions:
@@ -85,6 +86,7 @@ class VelaOptions:
             str(filled["optimise"]),
             None if arena is None else positive("arena-cache-size", arena, most=2**40),
             ARM_CONFIG if own is None else str(Path(str(own)).resolve()),
+            None if filled["tool"] is None else str(filled["tool"]),
         )
 
     @property

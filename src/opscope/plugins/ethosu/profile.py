@@ -62,7 +62,7 @@ def assemble(model: Path, graph: Graph, options: VelaOptions, found: Compilation
         target=options.accelerator,
         machine=_machine(options, clock),
         clocks_hz={"core": clock} if clock else {},
-        options=options.shown(),
+        options={**options.shown(), **found.producer},
         producer=found.producer,
         provenance=Provenance.VENDOR_MODEL,
         latency=latency,

@@ -38,6 +38,7 @@ class _Args(msgspec.Struct):
     output_size: int | None = None
     parameter_size: int | None = None
     stream: int | str | None = None
+    parent_ort_node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class _Told:
     @classmethod
     def of(cls, spans: Spans, events: Sequence[Event]) -> _Told:
         node = np.array([event.cat == "Node" and event.name.endswith(_NODE_ENDING) for event in events], np.bool_)
-        device = np.array([event.cat == _DEVICE for event in events], np.bool_)
+        device = np.array([event.cat == _DEVICE and not _names_its_node(event) for event in events], np.bool_)
         order = np.argsort(spans.event, kind="stable")
         last = np.maximum.accumulate(np.where(node[order], np.arange(len(order)), NONE))
         launcher = np.full(len(order), NONE, np.int64)
@@ -151,6 +152,11 @@ def _longest(spans: Spans, op: Numbers, launched: Flags) -> dict[int, str]:
     return {int(op[n]): spans.names[spans.name[n]] for n in found.tolist()}
 
 
+def _names_its_node(event: Event) -> bool:
+    """Whether a provider wrote its own profile down: such events stand behind all nodes, and not behind their own."""
+    return event.cat == _DEVICE and _args(event).parent_ort_node is not None
+
+
 def _args(event: Event) -> _Args:
     try:
         return msgspec.json.decode(event.args, type=_Args, strict=False)
@@ -227,12 +233,14 @@ def _notes(told: _Told, rows: Sequence[OpRecord], runs: Runs, *, nests: Flags) -
     renamed = sum(row.name.endswith(("_nchwc", "_nhwc")) or "fused" in row.name.lower() for row in rows)
     fences = sum(event.cat == "Node" for event in told.events) - int(told.node.sum())
     kernels = int(told.device.sum())
+    foreign = sum(_names_its_node(event) for event in told.events)
     hold = len({told.events[n].name for n in np.flatnonzero(nests).tolist()})
     found = (
         (True, "times are whole microseconds in the file"),
         (renamed, f"{renamed} of {len(rows)} nodes have names that the runtime gave them when it fused or laid out"),
         (hold, f"{hold} nodes run others: their times are without these"),
         (kernels, f"{kernels} kernels of a device: the time of a node is of its kernels, its host time beside it"),
+        (foreign, f"{foreign} events of a provider's own profile are spans of the session's lane: see `import --list`"),
         (fences, f"{fences} events of nodes beside their kernels are spans of the session's lane"),
         (runs.overlap, "runs overlap: nodes are given to them by thread, and others to the run that began last"),
         (not len(runs.place), "no model_run events: times are of the whole file"),

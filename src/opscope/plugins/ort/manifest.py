@@ -32,7 +32,13 @@ MANIFEST = Manifest(
         Format(
             "onnxruntime",
             "ONNX Runtime session profile (onnxruntime_profile_*.json)",
-            (Signature(rb"\s*\[", finds=(rb'"cat" ?: ?"(?:Session|Node)"', rb'"model_loading|_kernel_time')),),
+            (
+                Signature(
+                    rb"\s*\[",
+                    finds=(rb'"cat" ?: ?"(?:Session|Node)"', rb'"model_loading|_kernel_time'),
+                    lacks=(rb'"qnn_event_type"',),  # another plug-in reads what that provider adds
+                ),
+            ),
             ".importer:OrtProfile",
         ),
     ),

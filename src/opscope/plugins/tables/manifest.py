@@ -1,4 +1,4 @@
-"""Tables of ops that other tools print: TensorRT, OpenVINO."""
+"""What TensorRT's and OpenVINO's own tools write: tables of ops, totals, timelines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...core.manifest import Format, Manifest, Signature
 
 MANIFEST = Manifest(
     name="tables",
-    title="Tables of TensorRT and OpenVINO",
+    title="Files of TensorRT and OpenVINO",
     package=__package__,
     order=50,
     formats=(
@@ -23,6 +23,12 @@ MANIFEST = Manifest(
             ".tensorrt:TensorRtLayers",
         ),
         Format(
+            "tensorrt-times",
+            "TensorRT times of every inference (trtexec --exportTimes)",
+            (Signature(rb"\s*\[", contains=(b'"startEnqMs"', b'"startComputeMs"', b'"latencyMs"')),),
+            ".tensorrt_times:TensorRtTimes",
+        ),
+        Format(
             "openvino-counters",
             "OpenVINO benchmark_app counters (benchmark_average_counters_report.csv, …detailed…, …sort…; .json)",
             (
@@ -34,9 +40,27 @@ MANIFEST = Manifest(
         ),
         Format(
             "openvino-report",
-            "OpenVINO benchmark_app totals (benchmark_report.csv)",
-            (Signature(rb"Command line parameters|Configuration setup", contains=(b"target device;",)),),
+            "OpenVINO benchmark_app totals (benchmark_report.csv, .json)",
+            (
+                Signature(rb"Command line parameters|Configuration setup", contains=(b"target device;",)),
+                Signature(rb"\s*\{", contains=(b'"configuration_setup"', b'"execution_results"')),
+            ),
             ".openvino:OpenVinoReport",
+        ),
+        Format(
+            "openvino-npu",
+            "OpenVINO NPU timeline (NPU_PRINT_PROFILING=JSON: profiling.json; prof_parser -f json)",
+            (
+                Signature(
+                    rb"\s*\{",
+                    contains=(b'"traceEvents"', b'"process_name"'),
+                    finds=(
+                        rb'"name"\s*:\s*"(?:DMA|UPA|M2I|Cluster(?: \(\d+\))?|Layers?)"\s*\}',
+                        rb'"cat"\s*:\s*"(?:DMA|DPU|SW|Shave|M2I|UPA)"',
+                    ),
+                ),
+            ),
+            ".openvino_npu:OpenVinoNpu",
         ),
     ),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...core.errors import printable
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, head_of, number_in, numbered, read_bytes, to_ns
@@ -185,28 +186,46 @@ def _checks(tables: Sequence[Sequence[_Row]], totals: Sequence[float | None], di
 
 
 _SECTIONS = ("Command line parameters", "Configuration setup", "Execution results", "Group Latencies")
+_WORDS = {  # of the JSON of C++ → those of every other form
+    "target_device": "target device",
+    "batch_size": "batch size",
+    "nireq": "number of parallel infer requests",
+    "execution_time": "total execution time (ms)",
+    "iterations_num": "total number of iterations",
+    "latency_median": "Median latency (ms)",
+    "latency_avg": "Average latency (ms)",
+    "latency_min": "Min latency (ms)",
+    "latency_max": "Max latency (ms)",
+    "percentile_boundary": "Percentile boundary",
+    "read_network_time": "read model time (ms)",
+    "load_network_time": "compile model time (ms)",
+    "first_inference_time": "first inference time (ms)",
+}
+_Lists = tuple[dict[str, str], dict[str, str], dict[str, str], int]  # command line, setup, results; groups of shapes
+
+
+class _Totals(msgspec.Struct):
+    command: dict[str, object] = msgspec.field(name="cmd_options", default_factory=dict)
+    setup: dict[str, object] = msgspec.field(name="configuration_setup", default_factory=dict)
+    results: dict[str, object] = msgspec.field(name="execution_results", default_factory=dict)
+
+
+_TOTALS = msgspec.json.Decoder(_Totals)
 
 
 class OpenVinoReport:
-    """Lists of one cell and its value: command line, configuration, results; of C++ every line ends in a separator."""
+    """Lists of one cell and its value, or a JSON object: command line, configuration, results."""
 
     name = "openvino-report"
 
     def read(self, path: Path) -> Recording:
         """The figures among the results, and the configuration that they are of."""
         unread = Unread("lines")
-        lists: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
-        section = _SECTIONS[1]
-        for number, line in numbered(path):
-            key, separator, value = line.strip().removesuffix(";").partition(";")
-            if not separator and key in _SECTIONS:
-                section = key
-            elif separator:
-                lists[section][key.strip()] = value.strip()
-            elif key:
-                unread.add(f"line {number}", line)
-        command, setup, results, groups = lists.values()
-        notes = (f"latencies of {len(groups) - 1} groups of shapes are not read",) if len(groups) > 1 else ()
+        is_json = head_of(path).lstrip()[:1] == b"{"
+        command, setup, results, groups = _json_lists(path) if is_json else _lists(path, unread)
+        notes = [f"latencies of {groups} groups of shapes are not read"] if groups > 0 else []
+        if results.get("error"):
+            notes.append(f"the benchmark ended with an error: {printable(results['error'])}")
         return Recording(
             maker=self.name,
             source=str(path),
@@ -218,6 +237,33 @@ class OpenVinoReport:
             target=setup.get("target device"),
             model=command.get("-m") or command.get("m") or setup.get("topology"),
         )
+
+
+def _lists(path: Path, unread: Unread) -> _Lists:
+    """Of C++ every line ends in a separator."""
+    lists: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
+    section = _SECTIONS[1]
+    for number, line in numbered(path):
+        key, separator, value = line.strip().removesuffix(";").partition(";")
+        if not separator and key in _SECTIONS:
+            section = key
+        elif separator:
+            lists[section][key.strip()] = value.strip()
+        elif key:
+            unread.add(f"line {number}", line)
+    command, setup, results, groups = lists.values()
+    return command, setup, results, len(groups) - 1
+
+
+def _json_lists(path: Path) -> _Lists:
+    """The JSON of Python has the words of the CSV and all values as text, that of C++ has its own."""
+    file = decode_json(read_bytes(path), _TOTALS, source=str(path))
+    groups = file.results.pop("group_latencies", None)
+    command, setup, results = (
+        {_WORDS.get(key, key): str(value) for key, value in part.items() if not isinstance(value, list | dict)}
+        for part in (file.command, file.setup, file.results)
+    )
+    return command, setup, results, len(groups) if isinstance(groups, list) else 0
 
 
 def _setup(setup: dict[str, str]) -> Iterator[Metric]:

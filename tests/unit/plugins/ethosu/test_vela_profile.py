@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import Sketch
-from opscope.core.errors import ModelError
+from opscope.core.errors import ModelError, UsageError
 from opscope.graph.graph import DType, Graph
-from opscope.plugins.ethosu.compilation import Compilation, Row, _debug_tables, _rows
+from opscope.plugins.ethosu.compilation import Compilation, Row, _debug_tables, _queued, _rows, compile_model
 from opscope.plugins.ethosu.importer import NPU, VelaLayers, VelaSummary
 from opscope.plugins.ethosu.nodes import node_totals
 from opscope.plugins.ethosu.options import VelaOptions
@@ -216,3 +216,50 @@ def test_whatever_the_rows_say_every_op_is_there_once_and_cycles_add_up(
             assert max(node.busy_cycles.values(), default=0) <= (node.cycles or 0)
         assert (node.placed == Placed.CPU) == any(on_cpu for _, on_cpu in own)
         assert (node.placed == Placed.REMOVED) == (not own)
+
+
+DEBUG_4 = """<?xml version='1.0' encoding='UTF-8'?>
+<debug source="model.tflite" optimised="out/model_vela.tflite">
+  <table name='source'><![CDATA["id","operator","kernel_w","kernel_h","ofm_w","ofm_h","ofm_d","ext_key"
+0,"Conv2DBias",4,10,5,25,64,0
+1,"Softmax",1,1,1,1,12,1
+]]></table>
+  <table name='optimised'><![CDATA["id","source_id","operator","kernel_w","kernel_h","ofm_w","ofm_h","ofm_d"
+0,1,"MaxPool",12,1,1,1,1
+1,1,"Sub",1,1,1,1,12
+2,0,"Conv2DBias",4,10,5,25,64
+]]></table>
+  <table name='queue'><![CDATA["offset","cmdstream_id","optimised_id"
+328,0,2
+412,0,2
+572,0,0
+696,0,1
+]]></table>
+</debug>
+"""
+
+
+def test_of_versions_4_the_queue_tells_which_operator_a_row_is_of(tmp_path: Path) -> None:
+    (tmp_path / "debug.xml").write_text(DEBUG_4, encoding="utf-8")
+    tables = _debug_tables(tmp_path / "debug.xml", Path("net.tflite"))
+    rows = list(_queued(tables, ["Memcpy", "Conv2DBias", "MaxPool", "Sub"]))
+    assert rows == [Row(-1, None), Row(0, None), Row(1, None), Row(1, None)]
+    assert len(list(_queued(tables, ["Conv2DBias"]))) > 1
+
+
+def test_halves_of_cycles_of_versions_4_add_up_to_the_compilers_total(tmp_path: Path) -> None:
+    header = (
+        "TFLite_operator,NNG Operator,SRAM Usage,Op Cycles,NPU,SRAM AC,DRAM AC,OnFlash AC,OffFlash AC,MAC Count,Name\n"
+    )
+    rows = "".join(f"SOFTMAX,Mul,8,1.5,1.0,1.5,0.0,0.0,0.0,0,output_mul{n}\n" for n in range(4))
+    (tmp_path / "layers.csv").write_text(header + rows, encoding="utf-8")
+    found = VelaLayers().read(tmp_path / "layers.csv")
+    assert found.value("cycles") == 6
+    assert [op.bound or op.cycles for op in found.ops] == [2, 2, 2, 2]
+    assert all(check.holds for check in found.checks)
+
+
+@pytest.mark.parametrize("tool", ["nowhere", "."])
+def test_a_place_without_the_compiler_is_said(tmp_path: Path, tool: str) -> None:
+    with pytest.raises(UsageError, match=r"^--tool .*: no vela there; expected the program, or its environment"):
+        compile_model(tmp_path / "net.tflite", VelaOptions.of({"tool": str(tmp_path / tool)}))

@@ -1,0 +1,1 @@
+"""Of the plug-in tenstorrent."""

@@ -150,20 +150,33 @@ def test_a_run_against_itself_passes_every_form(folder: Callable[..., Path], tmp
 def test_what_is_not_comparable_is_said_in_one_line(
     folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base, new = folder("a", spans(5, 5, 5)), folder("b", spans(5, 5, 5), provenance="measured")
+    base, new = folder("a", spans(5, 5, 5), provenance="measured"), folder("b", spans(5, 5, 5))
     assert main(["compare", str(base), str(new)]) == 2
     assert capsys.readouterr().err == (
-        "opscope: a and b: not comparable: provenance is simulated and measured; expected the same, "
+        "opscope: a and b: not comparable: provenance is measured and simulated; expected the same, "
         "or --allow provenance\n"
     )
     assert main(["compare", str(base), str(new), "--allow", "provenance,target"]) == 0
-    assert "compared in spite of this: provenance is simulated and measured" in capsys.readouterr().out
+    assert "compared in spite of this: provenance is measured and simulated" in capsys.readouterr().out
     assert main(["compare", str(base), str(new), "--allow", "provenance", "--allow", "target"]) == 0
     capsys.readouterr()
     assert main(["compare", str(base), str(new), "--allow", "everything"]) == 2
     assert "--allow everything: not known; expected of target, provenance" in capsys.readouterr().err
     assert main(["compare", str(base), str(new), "--side-by-side"]) == 0
-    assert "a [simulated]" in capsys.readouterr().out
+    assert "b [simulated]" in capsys.readouterr().out
+
+
+def test_a_prediction_and_a_measurement_stand_side_by_side_without_being_asked(
+    folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = folder("a", spans(5, 5, 5)), folder("b", spans(5, 5, 5), provenance="measured")
+    assert main(["compare", str(base), str(new)]) == 0
+    shown = capsys.readouterr().out
+    assert "where the prediction is off, by what it costs" in shown
+    assert "measured ÷ predicted" in shown
+    assert main(["compare", str(base), str(new), "--fail-on", "latency>5%"]) == 2
+    assert "not comparable: provenance is simulated and measured" in capsys.readouterr().err
+    assert main(["compare", str(base), str(new), "--format", "junit"]) == 2
 
 
 def test_a_baseline_is_saved_checked_and_updated(
@@ -323,3 +336,18 @@ def test_a_file_that_is_no_profile_is_taken_for_a_baseline(tmp_path: Path, capsy
     (tmp_path / "x.json").write_text("{}")
     assert main(["compare", str(tmp_path / "x.json"), str(tmp_path / "x.json")]) == 2
     assert "expected opscope.baseline/1" in capsys.readouterr().err
+
+
+def test_a_page_of_both_runs_is_written_beside_the_verdict(
+    folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = folder("base", spans(10, 20, 30)), folder("new", spans(10, 20, 40))
+    page = tmp_path / "apart.html"
+    assert main(["compare", str(base), str(new), "--page", str(page)]) == 0
+    said = capsys.readouterr()
+    assert "what explains the change" in said.out
+    assert said.err == f"wrote {page}\n"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    (tmp_path / "base.json").write_text("{}")
+    assert main(["compare", str(tmp_path / "base.json"), str(new), "--page", str(page)]) == 2
+    assert "is no folder of a run; expected what `profile -o` leaves" in capsys.readouterr().err

@@ -119,6 +119,7 @@ export function compare(data: CompareData): HTMLElement {
     {},
     verdict(data),
     section("Metrics", metrics(data)),
+    families(data),
     breakdowns(data),
     explanation(data),
     section("Ops", opTable(data)),
@@ -141,6 +142,9 @@ export function judged(metric: Pick<Metric, "less">, base: number | null, now: n
   return now < base === metric.less ? "better" : "worse";
 }
 
+/** Whether one method told all of it; between two, a ratio says how far they are apart, and nothing is better. */
+const ofOneKind = (data: CompareData): boolean => new Set(data.runs.map((run) => run.info.provenance)).size === 1;
+
 function verdict(data: CompareData): HTMLElement {
   const [base, now] = [data.runs[0]!, data.runs[data.runs.length - 1]!];
   const [a, b] = [base.summary.latency.value_ns, now.summary.latency.value_ns];
@@ -152,7 +156,9 @@ function verdict(data: CompareData): HTMLElement {
       ? "Latency is not known of all runs"
       : a === b
         ? "Latency is unchanged"
-        : `Latency ${changeText(a, b)}`;
+        : ofOneKind(data)
+          ? `Latency ${changeText(a, b)}`
+          : `Latency: ${now.summary.latency.provenance} is ${ratioText(b / a)} of ${base.summary.latency.provenance}`;
   const checks = data.compared?.checks ?? [];
   return el(
     "div",
@@ -180,7 +186,9 @@ function metrics(data: CompareData): HTMLElement {
     ...data.runs.slice(1).map((run) => (data.runs.length > 2 ? `Change to ${shorten(run.label, 20)}` : "Change")),
   ];
   const tells = data.runs.some((run) => run.summary.language_model);
-  const rows = [...(tells ? TOKEN_METRICS : []), ...METRICS].map((metric) => {
+  const known = [...(tells ? TOKEN_METRICS : []), ...METRICS];
+  const rows = known.map((told) => {
+    const metric = ofOneKind(data) ? told : { ...told, less: null };
     const base = metric.of(data.runs[0]!);
     return el(
       "tr",
@@ -268,6 +276,70 @@ function signedBar(change: number | null, most: number): HTMLElement {
 
 const signedTime = (ns: number): string => (ns === 0 ? "0" : `${ns > 0 ? "+" : "−"}${time(Math.abs(ns))}`);
 
+const FARTHEST = 2; // doublings at which the colour of a ratio is full
+
+/** A ratio on a scale of colours around 1 ×: how strong it is goes with its logarithm, ×2 and ×½ alike. */
+function ratioCell(ratio: number | null): HTMLElement {
+  if (ratio === null) return el("span", {}, UNKNOWN);
+  const cell = el("span", { class: `ratio ${ratio > 1 ? "over" : "under"}` }, ratioText(ratio));
+  cell.style.setProperty(
+    "--strength",
+    `${Math.round((100 * Math.min(FARTHEST, Math.abs(Math.log2(ratio)))) / FARTHEST)}%`,
+  );
+  return cell;
+}
+
+export const ratioText = (ratio: number): string =>
+  `×${ratio >= 100 ? count(Math.round(ratio)) : ratio >= 0.01 ? ratio.toFixed(2) : ratio.toPrecision(1)}`;
+
+/** Of the last run to the first; none where a time is nothing or not known. */
+export const ratioOf = (values: (number | null)[]): number | null => {
+  const [base, now] = [values[0], values[values.length - 1]];
+  return base && now ? now / base : null;
+};
+
+/** By type of ops, how far a prediction is from the measurement, what costs most first. */
+function families(data: CompareData): HTMLElement | string {
+  const rows = data.compared?.families ?? [];
+  if (!rows.length) return "";
+  type Row = (typeof rows)[number];
+  const most = Math.max(...rows.map((row) => Math.abs(row.measured_ns - row.predicted_ns)), 1);
+  const columns: Col<Row>[] = [
+    { label: "Type", value: (row) => row.name, cell: (row) => shorten(row.name || UNKNOWN, 40) },
+    { label: "Ops", number: true, value: (row) => row.ops, cell: (row) => count(row.ops) },
+    { label: "Predicted", number: true, value: (row) => row.predicted_ns, cell: (row) => time(row.predicted_ns) },
+    { label: "Measured", number: true, value: (row) => row.measured_ns, cell: (row) => time(row.measured_ns) },
+    {
+      label: "Measured ÷ predicted",
+      number: true,
+      value: (row) => row.measured_ns / row.predicted_ns,
+      cell: (row) => ratioCell(row.measured_ns / row.predicted_ns),
+    },
+    differenceColumn((row: Row) => row.measured_ns - row.predicted_ns, most),
+  ];
+  const table = new SortTable(columns, columns.length - 1, true, "Families of ops");
+  table.set(rows);
+  return section(
+    "Where the prediction is off",
+    table.root,
+    el("p", { class: "note" }, "times of ops that both runs have, by type; what is off most in time comes first"),
+  );
+}
+
+function differenceColumn<Row>(change: (row: Row) => number | null, most: number): Col<Row> {
+  const size = (found: number | null): number | null => (found === null ? null : Math.abs(found));
+  return {
+    label: "Difference",
+    number: true,
+    value: (row) => size(change(row)),
+    cell: (row) => {
+      const found = change(row);
+      const text = found === null ? UNKNOWN : signedTime(found);
+      return el("span", { class: "with-bar" }, signedBar(found, most), el("span", {}, text));
+    },
+  };
+}
+
 function opTable(data: CompareData): HTMLElement {
   const given = data.compared?.ops ?? [];
   const rows = given.length ? matched(given) : differences(data.runs);
@@ -284,17 +356,12 @@ function opTable(data: CompareData): HTMLElement {
       cell: (row) => time(row.values[number]!),
     })),
     {
-      label: "Difference",
+      label: "Ratio",
       number: true,
-      value: (row) => (row.change === null ? null : Math.abs(row.change)),
-      cell: (row) =>
-        el(
-          "span",
-          { class: "with-bar" },
-          signedBar(row.change, most),
-          el("span", {}, row.change === null ? UNKNOWN : signedTime(row.change)),
-        ),
+      value: (row) => ratioOf(row.values),
+      cell: (row) => ratioCell(ratioOf(row.values)),
     },
+    differenceColumn((row: Diff) => row.change, most),
   ];
   const table = new SortTable(columns, columns.length - 1, true, `${given.length ? "Wall" : "Busy"} time of ops`);
   table.set(rows);

@@ -8,6 +8,7 @@ export interface Contract {
   compare: CompareData;
   store: StoreData;
   bakeoff: BakeoffData;
+  calibration: CalibrationData;
 }
 /**
  * A Run for its page. Tables of numbers are in blocks beside it: `spans-0` …, `commands`, `edges`, …
@@ -279,6 +280,7 @@ export interface TokenPoint {
   shares_decode: {
     [k: string]: number;
   };
+  decode_read_bytes: Ranged | null;
 }
 /**
  * A number, with the range that it is thought to lie in, or that samples of it lay in.
@@ -467,6 +469,8 @@ export interface OpInfo {
   kind: string;
   location: string;
   unknown: string;
+  module: string;
+  line: string;
 }
 /**
  * A row of the timeline; its spans are the rows `first` to `first + rows` of all pieces together.
@@ -745,6 +749,7 @@ export interface Compared {
   change_ns: number | null;
   parts: ComparedPart[];
   ops: ComparedOp[];
+  families: ComparedFamily[];
   notes: string[];
 }
 /**
@@ -773,6 +778,15 @@ export interface ComparedOp {
   base_ns: number | null;
   new_ns: number | null;
   change_ns: number | null;
+}
+/**
+ * Ops of one type: what was predicted of them, and what was measured.
+ */
+export interface ComparedFamily {
+  name: string;
+  ops: number;
+  predicted_ns: number;
+  measured_ns: number;
 }
 /**
  * Cells of a store. Their columns are in the block `cells`: axes, metrics, and what tells of each cell.
@@ -875,4 +889,57 @@ export interface BakeoffPageRow {
   sqnr_db: number | null;
   error_text: string;
   is_on_front: boolean;
+}
+/**
+ * A fit: what it predicts against what was measured, and what it found.
+ */
+export interface CalibrationData {
+  schema: "opscope.calibration-page/1";
+  producer: Producer;
+  target: string;
+  head: string;
+  rows: CalibrationRow[];
+  groups: CalibrationGroups[];
+  figures: CalibrationFigure[];
+  unexplained: string[];
+  next: string;
+  skipped: string[];
+}
+/**
+ * A measurement beside what was predicted without its network.
+ */
+export interface CalibrationRow {
+  network: string;
+  chip: string;
+  precision: string;
+  ruled_by: string;
+  measured_ns: number;
+  predicted_ns: number;
+  low_ns: number;
+  high_ns: number;
+  inside: boolean;
+}
+export interface CalibrationGroups {
+  by: string;
+  groups: CalibrationGroup[];
+}
+/**
+ * Errors of rows that have something in common.
+ */
+export interface CalibrationGroup {
+  name: string;
+  rows: number;
+  median_error: number;
+  p90_error: number;
+  bias: number;
+  coverage: number | null;
+  width: number;
+}
+export interface CalibrationFigure {
+  key: string;
+  data_sheet: number;
+  value: number;
+  low: number;
+  high: number;
+  most: number;
 }

@@ -37,7 +37,7 @@ export class LayerTable {
   private wordsOf(layer: LayerResources): string {
     const op = this.app.model.data.ops[layer.op];
     const place = layer.accelerated ? "accelerated" : "cpu";
-    return [op?.name, op?.type, layer.engine, layer.bound, layer.reason, place].join("\n").toLowerCase();
+    return [op?.name, op?.type, op?.module, layer.engine, layer.bound, layer.reason, place].join("\n").toLowerCase();
   }
 }
 
@@ -68,6 +68,7 @@ function layerColumns(app: App, resources: Resources): Col<LayerResources>[] {
       cell: (layer) => titled(count(layer.op), opOf(layer)?.location ?? ""),
     },
     { label: "Name", value: (layer) => opOf(layer)?.name ?? null, cell: (layer) => nameOf(app, layer) },
+    ...moduleColumn(app, (layer: LayerResources) => layer.op),
     {
       label: "Operator",
       value: (layer) => opOf(layer)?.type ?? null,
@@ -157,6 +158,25 @@ function slackColumns(app: App, slack: ReadonlyMap<string, OpSlack>): Col<LayerR
 
 const titled = (text: string, title: string): Child =>
   title ? el("span", { title: shorten(title, 300) }, text) : text;
+
+/** The module of PyTorch that an op comes from, with the line of its code; no column where none is known. */
+export function moduleColumn<Row>(app: App, numberOf: (row: Row) => number | null): Col<Row>[] {
+  const { ops } = app.model.data;
+  if (!ops.some((op) => op.module)) return [];
+  const infoOf = (row: Row) => ops[numberOf(row) ?? -1];
+  return [
+    {
+      label: "Module",
+      title: "of PyTorch, and the line of code",
+      value: (row) => infoOf(row)?.module ?? null,
+      cell: (row) => {
+        const { module = "", line = "" } = infoOf(row) ?? {};
+        const code = line && ` (${line.slice(line.lastIndexOf("/") + 1)})`;
+        return el("span", { title: shorten(`${module} ${line}`, 300) }, shorten(module + code, 60));
+      },
+    },
+  ];
+}
 
 function nameOf(app: App, layer: LayerResources): Child {
   const name = app.model.data.ops[layer.op]?.name ?? "";

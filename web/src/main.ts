@@ -1,8 +1,9 @@
 // A page wakes up: reads its data, shows the first tab, unpacks the rest.
 
 import { bakeoff } from "./bakeoff";
+import { calibration } from "./calibration";
 import { compare } from "./compare";
-import type { BakeoffData, CompareData, PageData, StoreData } from "./contract";
+import type { BakeoffData, CalibrationData, CompareData, PageData, StoreData } from "./contract";
 import { button, el, nothing } from "./dom";
 import { findings } from "./findings";
 import { graph } from "./graph";
@@ -25,10 +26,13 @@ const themed: (() => void)[] = [];
 function start(): void {
   const root = document.getElementById("app")!;
   const data = JSON.parse(document.getElementById("data")!.textContent ?? "null") as
-    PageData | CompareData | StoreData | BakeoffData;
+    PageData | CompareData | StoreData | BakeoffData | CalibrationData;
   if (data.schema === "opscope.page/1") runPage(root, data);
   else if (data.schema === "opscope.store-page/1") fleetPage(root, data);
-  else if (data.schema === "opscope.bakeoff-page/1") bakeoffPage(root, data);
+  else if (data.schema === "opscope.bakeoff-page/1")
+    titledPage(root, `${data.model} · bakeoff`, (shared) => bakeoff(data, shared));
+  else if (data.schema === "opscope.calibration-page/1")
+    titledPage(root, `${data.target} · calibration`, (shared) => calibration(data, shared));
   else comparePage(root, data);
 }
 
@@ -166,21 +170,16 @@ function fleetPage(root: HTMLElement, data: StoreData): void {
     );
 }
 
-function bakeoffPage(root: HTMLElement, data: BakeoffData): void {
+function titledPage(root: HTMLElement, title: string, content: (shared: Themed) => HTMLElement): void {
   const shared: Themed = { theme: currentTheme(), onTheme: (act) => void themed.push(act) };
   const header = el(
     "header",
     { class: "top" },
-    el(
-      "div",
-      { class: "brand" },
-      el("b", {}, "opscope"),
-      el("h1", { class: "title" }, shorten(`${data.model} · bakeoff`, 80)),
-    ),
+    el("div", { class: "brand" }, el("b", {}, "opscope"), el("h1", { class: "title" }, shorten(title, 80))),
     el("span", { class: "gap" }),
     themeButton(() => (shared.theme = currentTheme())),
   );
-  root.append(header, el("main", { class: "panel" }, bakeoff(data, shared)));
+  root.append(header, el("main", { class: "panel" }, content(shared)));
   document.documentElement.dataset["ready"] = "yes";
 }
 

@@ -1,9 +1,9 @@
-// Operators: every op, or ops added up by type, layer, block, engine or place.
+// Operators: every op, or ops added up by type, module, layer, block, engine or place.
 
 import type { OpSlack, OpTotal } from "./contract";
 import { el, meter, nothing, section } from "./dom";
 import { bytes, count, percent, short, time, UNKNOWN } from "./format";
-import { LayerTable, reasons, reconciliation } from "./layers";
+import { LayerTable, moduleColumn, reasons, reconciliation } from "./layers";
 import { opLink } from "./overview";
 import { provenance } from "./provenance";
 import type { App } from "./state";
@@ -11,10 +11,11 @@ import { SortTable, type Col } from "./table";
 import { longText } from "./timeline/details";
 import { shorten } from "./text";
 
-type Rollup = "ops" | "op_types" | "layers" | "blocks" | "engine" | "placed" | "location";
+type Rollup = "ops" | "op_types" | "module" | "layers" | "blocks" | "engine" | "placed" | "location";
 const ROLLUPS: [Rollup, string][] = [
   ["ops", "Ops"],
   ["op_types", "Types"],
+  ["module", "Modules"],
   ["layers", "Layers"],
   ["blocks", "Blocks"],
   ["engine", "Engines"],
@@ -50,9 +51,11 @@ export function operators(app: App): HTMLElement {
   let current: Rollup = "ops";
   const tables = new Map<Rollup, SortTable<OpTotal>>();
   const layers = resources && new LayerTable(app, resources, slackOf(app));
-  const places = new Map(app.model.data.ops.map((op) => [op.name, op.location]));
+  const infos = new Map(app.model.data.ops.map((op) => [op.name, op]));
+  const hasModules = app.model.data.ops.some((op) => op.module);
   const rowsOf = (which: Rollup): OpTotal[] => {
-    if (which === "location") return rollup(summary.ops, (op) => places.get(op.name) ?? "");
+    if (which === "location" || which === "module")
+      return rollup(summary.ops, (op) => infos.get(op.name)?.[which] ?? "");
     return which === "engine" || which === "placed" ? rollup(summary.ops, (op) => op[which]) : summary[which];
   };
   const drawLayers = (layers: LayerTable): void => {
@@ -69,7 +72,9 @@ export function operators(app: App): HTMLElement {
     const all = rowsOf(current);
     const rows = words
       ? all.filter((op) =>
-          `${op.name}\n${op.type}\n${op.engine}\n${op.placed}\n${op.reason}`.toLowerCase().includes(words),
+          `${op.name}\n${op.type}\n${op.engine}\n${op.placed}\n${op.reason}\n${infos.get(op.name)?.module ?? ""}`
+            .toLowerCase()
+            .includes(words),
         )
       : all;
     table.set(rows);
@@ -79,7 +84,7 @@ export function operators(app: App): HTMLElement {
   const choices = el(
     "div",
     { class: "segmented", role: "radiogroup", "aria-label": "Add up by" },
-    ...ROLLUPS.map(([key, label]) => {
+    ...ROLLUPS.filter(([key]) => key !== "module" || hasModules).map(([key, label]) => {
       const input = el("input", {
         type: "radio",
         name: "rollup",
@@ -141,6 +146,7 @@ function columns(app: App, which: Rollup): Col<OpTotal>[] {
       value: (op) => op.name,
       cell: (op) => (which === "ops" ? opLink(app, op.name, 46) : longText(op.name, 80)),
     },
+    ...(which === "ops" ? moduleColumn(app, (op: OpTotal) => op.op) : []),
     {
       label: "Share",
       title: "of the busy time of all ops",

@@ -233,10 +233,12 @@ function breakdown(app: App): HTMLElement {
 }
 
 export function opLink(app: App, name: string, limit = 44): HTMLElement {
-  const known = app.model.opsNamed(name).length > 0;
-  return known
-    ? button(tailOf(name, limit), () => app.showOp(name), { class: "link", title: shorten(name, 300) })
-    : el("span", { title: shorten(name, 300) }, tailOf(name, limit));
+  const number = app.model.opsNamed(name)[0];
+  const info = number === undefined ? null : app.model.data.ops[number];
+  const title = shorten([name, info?.module, info?.line].filter(Boolean).join(" · "), 300);
+  return info
+    ? button(tailOf(name, limit), () => app.showOp(name), { class: "link", title })
+    : el("span", { title }, tailOf(name, limit));
 }
 
 function topOps(app: App): HTMLElement {

@@ -75,7 +75,7 @@ const compare: CompareData = {
   schema: "opscope.compare-page/1",
   producer,
   runs: [{ label: "a", info, summary }],
-  compared: { verdict: "pass", checks: [], change_ns: null, parts: [], ops: [], notes: [] },
+  compared: { verdict: "pass", checks: [], change_ns: null, parts: [], ops: [], families: [], notes: [] },
 };
 
 const store: StoreData = {

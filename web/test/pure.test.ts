@@ -10,7 +10,7 @@ import type {
   PageData,
   Resources,
 } from "../src/contract";
-import { changeText, differences, judged } from "../src/compare";
+import { changeText, differences, judged, ratioOf, ratioText } from "../src/compare";
 import { means, utilization } from "../src/engines";
 import * as format from "../src/format";
 import { grouped } from "../src/model";
@@ -293,6 +293,13 @@ test("differences are of the last run against the first; what one lacks is unkno
   assert.equal(changeText(100, null), "—");
 });
 
+test("a ratio is of the last run to the first, and none of a time that is nothing or not known", () => {
+  assert.equal(ratioOf([100, 250]), 2.5);
+  assert.equal(ratioOf([0, 250]), null);
+  assert.equal(ratioOf([100, null]), null);
+  assert.deepEqual([2.5, 1, 0.004, 1234].map(ratioText), ["×2.50", "×1.00", "×0.004", "×1,234"]);
+});
+
 test("the mean of lanes one of which does not tell its waits tells none; its waits are in idle", () => {
   const lane = (part: Partial<LaneTotal>): LaneTotal => ({
     ...{ device: 0, core: 0, name: "E", busy_ns: 40, wait_ns: 20, idle_ns: 40, barrier_ns: 4 },
@@ -392,7 +399,15 @@ test("a memory without room is not full: it is not known how full it is", () => 
 });
 
 test("ops without a known cost are counted, and named by reason; a time without a value is at least its low end", () => {
-  const op = (name: string, unknown: string) => ({ name, type: "T", kind: "", location: "", unknown });
+  const op = (name: string, unknown: string) => ({
+    name,
+    type: "T",
+    kind: "",
+    location: "",
+    unknown,
+    module: "",
+    line: "",
+  });
   const data = { ops: [op("a", ""), op("b", "no shape"), op("c", "custom"), op("d", "no shape")] };
   assert.equal(howMany(data), "3 of 4 ops have no known cost");
   assert.deepEqual(reasons(data), ["b (T), d (T): no shape", "c (T): custom"]);

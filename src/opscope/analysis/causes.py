@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Carries, Does
 from ..recording.finding import BOUNDS, OTHER_BOUND
 from ..recording.host_times import STAGE_DOES
 from ..recording.run import RunRoute
 from ..recording.summary import OpTotal
 from ..recording.trace import SpanKind
-
-Numbers = npt.NDArray[np.int64]
 
 CAUSES = (*BOUNDS, OTHER_BOUND)
 COMPUTE, MEMORY, LINK, HOST_LINK, WAIT, LAYOUT, LAUNCH, HOST, OTHER = range(len(CAUSES))

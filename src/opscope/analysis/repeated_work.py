@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.columns import Numbers
 from ..core.meaning import Does
 from ..program.program import NO_OP, NO_ROUTE
 from ..recording.run import Run
 from ..recording.trace import NONE
 from .outer_memory import named_tensors
-from .timeline.activities import Numbers
 
 ONE_RESULT = ("conv", "conv_transpose", "matmul", "einsum")  # kinds whose commands write one tensor and nothing beside
 

@@ -29,6 +29,8 @@ def _labels(analysis: RunAnalysis, by: str) -> Sequence[str]:
             return [op.name for op in ops]
         case "type":
             return [op.type or UNKNOWN for op in ops]
+        case "module":
+            return [op.module or UNKNOWN for op in ops]
         case "layer":
             return analysis.structure.layers
         case "block":

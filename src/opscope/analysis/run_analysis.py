@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Does
 from ..recording.finding import EngineUse
 from ..recording.run import Run
@@ -17,7 +18,7 @@ from .causes import COMPUTE, MEMORY
 from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .structure import Structure, structure_of
-from .timeline.activities import Activities, Numbers, activities_of
+from .timeline.activities import Activities, activities_of
 from .timeline.critical_path import Path, critical_path
 from .timeline.dependencies import Dependencies, dependencies_of
 from .timeline.gaps import Stalls, engine_uses

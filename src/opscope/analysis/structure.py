@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
+from ..core.columns import Numbers
 
 LEAST_LENGTH = 2  # ops of a block
 MOST_PERIODS = 16  # that are tried
@@ -22,13 +21,16 @@ _DIGITS = "0123456789"
 
 
 class NamedOp(Protocol):
-    """What an op is called, and of what type it is."""
+    """What an op is called, of what type it is, and which Python module it is from."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def type(self) -> str: ...
+
+    @property
+    def module(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,8 @@ class Structure:
 
 
 def structure_of(ops: Sequence[NamedOp]) -> Structure:
-    """Names are believed before types."""
-    names = [op.name for op in ops]
+    """Modules are believed before names, and names before types."""
+    names = [_module_name(op) if op.module else op.name for op in ops]
     blocks = [block_of(name) for name in names]
     repeat = None if len(set(blocks)) < len(set(names)) else find_repeat([op.type for op in ops])
     if repeat is None:
@@ -101,6 +103,17 @@ def structure_of(ops: Sequence[NamedOp]) -> Structure:
         layers.append(NOT_REPEATED if found is None else f"repeat {found[0] + 1} of {repeat.count}")
         places.append(NOT_REPEATED if found is None else f"repeat *, op {found[1] + 1}: {op.type}")
     return Structure(tuple(layers), tuple(places))
+
+
+def _module_name(op: NamedOp) -> str:
+    """`/layers.12/attention/MatMul` of a MatMul of the module `layers.12.attention`."""
+    parts: list[str] = []
+    for part in op.module.split("."):
+        if part.isdecimal() and parts:
+            parts[-1] += f".{part}"
+        else:
+            parts.append(part)
+    return "/".join(("", *parts, op.type))
 
 
 def layer_of(name: str) -> str:

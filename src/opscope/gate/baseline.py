@@ -10,14 +10,14 @@ import msgspec
 
 from ..core.errors import UsageError, printable
 from ..core.provenance import Provenance
-from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread
+from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread, known_labels
 from .metrics import METRICS, current_name, rate_spread
 
 SCHEMA = "opscope.baseline/1"
 _EXPECTED = f"expected {SCHEMA}, or the folder that `opscope profile MODEL -o RUN` leaves"
 MOST_OPS = 2000  # written one by one; the cheapest ops beyond this number are summed into one
 LARGEST_BYTES = 1 << 26
-_COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples")
+_COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples", "module", "work")
 
 
 class _Samples(msgspec.Struct):
@@ -43,6 +43,8 @@ class _Op(msgspec.Struct, array_like=True):
     wall_ns: int | None
     own_ns: int | None
     samples: list[float] | None = None  # count, effective count, tick, quantiles
+    module: str = ""
+    work: dict[str, int] = {}
 
 
 class _Head(msgspec.Struct):
@@ -88,7 +90,7 @@ def encode_baseline(figures: Figures, *, labels: Mapping[str, Labels]) -> bytes:
         "batch": figures.batch,
         "metrics": {metric.name: _metric_fields(metric) for metric in figures.metrics},
         "samples": None if latency is None or latency.spread is None else _sample_fields(latency.spread),
-        "rollups": {name: _rollup(ops, of_run(shown)) for name, of_run in labels.items()},
+        "rollups": {name: _rollup(ops, of_run(shown)) for name, of_run in known_labels(labels, shown).items()},
         "op_columns": list(_COLUMNS),
         "caveats": list(figures.caveats),
     }
@@ -103,11 +105,13 @@ def _metric_fields(metric: Figure) -> dict[str, object]:
 
 def _row(op: OpFigure) -> list[object]:
     row: list[object] = [op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns]
-    if op.spread is not None:
-        row.append(
-            [op.spread.count, _plain(op.spread.effective), _plain(op.spread.tick), *map(_plain, op.spread.values)]
-        )
-    return row
+    spread = op.spread
+    samples = spread and [spread.count, *map(_plain, (spread.effective, spread.tick, *spread.values))]
+    if op.work:
+        return [*row, samples, op.module, dict(op.work)]
+    if op.module:
+        return [*row, samples, op.module]
+    return row if samples is None else [*row, samples]
 
 
 def _text(head: Mapping[str, object], rows: Iterable[Sequence[object]]) -> str:
@@ -247,4 +251,6 @@ def _op(op: _Op) -> OpFigure:
             raise ValueError(f"op {op.name!r}: samples need a count, an effective count, a tick and values")
         count, effective, tick, *values = op.samples
         spread = Spread(int(count), effective, tuple(values), tick)
-    return OpFigure(op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns, spread)
+    return OpFigure(
+        op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns, spread, module=op.module, work=op.work
+    )

@@ -22,10 +22,12 @@ from .comparison import (
     OpDifference,
     Part,
 )
-from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Spread, caveats_of
+from .families import families_of
+from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Spread, caveats_of, known_labels
 from .limits import Limit, judge
 from .matching import match_ops
 from .metrics import METRICS
+from .op_causes import cause_of
 
 _Runs = tuple[Figures, Figures]
 _Ops = tuple[Sequence[OpFigure], Sequence[OpFigure]]
@@ -60,12 +62,12 @@ def compare(
     wanted = {limit.name.partition(":")[2] for limit in limits}
     runs = (base, new)
     ops = _ops(runs, matches, wanted, seed)
-    rollups = {name: _rollup(runs, label, wanted, seed) for name, label in labels.items()}
+    rollups = {name: _rollup(runs, label, wanted, seed) for name, label in known_labels(labels, base, new).items()}
     verdict = judge(limits, *_by_name(metrics, ops, rollups), unknown=(base.unknown, new.unknown))
     notes += [*caveats_of(runs), *(f"{m.name}: {m.note}" for m in metrics if m.note and m.name == "latency")]
-    return Comparison(
-        base, new, metrics, ops, rollups, explain(base, new, {"op": ops, **rollups}), verdict, tuple(notes)
-    )
+    families = families_of(base, new, ((match.base, match.new) for match in matches))
+    explained = explain(base, new, {"op": ops, **rollups})
+    return Comparison(base, new, metrics, ops, rollups, explained, verdict, tuple(notes), families)
 
 
 def _check_comparable(base: Figures, new: Figures, matches: Sequence[Match], allow: Collection[str]) -> list[str]:
@@ -159,7 +161,8 @@ def _ops(runs: _Runs, matches: Sequence[Match], wanted: Set[str], seed: int) -> 
     rows: list[tuple[OpDifference, _Ops]] = []
     for match in matches:
         ops = [runs[0].ops[p] for p in match.base], [runs[1].ops[p] for p in match.new]
-        rows.append((_op_difference(_name(*ops), match.how, ops, runs), ops))
+        row = _op_difference(_name(*ops), match.how, ops, runs)
+        rows.append((replace(row, cause=cause_of(*ops) if all(ops) else ""), ops))
     return _judged(rows, runs, wanted, seed)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..core.provenance import Provenance
 from ..core.units import UNKNOWN, format_bytes, format_joules, format_percent, format_seconds
+from .families import Family
 from .figures import BYTES, JOULES, NS, PER_SECOND, Figures, Spread
 from .verdict import Verdict
 
@@ -14,7 +15,7 @@ NAME, LOCATION, STRUCTURE = "name", "location", "structure"  # how ops of two ru
 FUSED, SPLIT = "fused", "split"  # several became one; one became several
 ADDED, REMOVED = "added", "removed"
 
-ROLLUPS = ("op", "type", "layer", "block", "engine")
+ROLLUPS = ("op", "type", "module", "layer", "block", "engine")
 ALLOWABLE = ("target", "provenance", "model", "batch")  # differences that a user may insist on
 
 
@@ -88,6 +89,7 @@ class OpDifference:
     new_names: tuple[str, ...]
     time: Difference
     own: Difference  # parts of the clock: their changes and what is not explained add up to the change of latency
+    cause: str = ""  # what is different about the work of the op; empty: a rollup, or not told
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ class Comparison:
     explanations: Mapping[str, Explanation]  # by ROLLUPS; empty: one of the latencies is unknown
     verdict: Verdict
     notes: tuple[str, ...] = ()  # what was insisted on, what noise is unknown
+    families: tuple[Family, ...] = ()  # of a prediction beside a measurement
 
     @property
     def explanation(self) -> Explanation | None:
@@ -163,6 +166,7 @@ class SideBySide:
     rows: tuple[SideRow, ...]  # times, in the order of the costliest
     matched: tuple[int, ...]  # per run: ops that are also in the first
     notes: tuple[str, ...] = ()
+    families: tuple[Family, ...] = ()  # of a prediction beside a measurement
 
 
 def show_value(value: float | None, unit: str) -> str:

@@ -18,6 +18,7 @@ OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
 EXACT = (  # the same input gives the same number
     Provenance.ESTIMATED,
     Provenance.SIMULATED,
+    Provenance.CALIBRATED,
     Provenance.VENDOR_MODEL,
     Provenance.COMPILER_FACT,
 )
@@ -85,9 +86,11 @@ class OpFigure:
     own_ns: int | None  # its part of the clock: an instant is divided among the commands at work in it
     spread: Spread | None = None  # of wall_ns, over inferences
     kind: str = ""  # the type in the vocabulary of a Graph, whatever the model's format calls it; empty: unknown
+    module: str = ""  # path of the Python module that it was exported from; empty: unknown
+    work: Mapping[str, int] = field(default_factory=dict)  # how much of what, by the names of op_causes
 
     def __post_init__(self) -> None:
-        check_range(self.name, self.wall_ns, self.own_ns)
+        check_range(self.name, self.wall_ns, self.own_ns, *self.work.values())
 
     @property
     def is_timed(self) -> bool:
@@ -169,3 +172,9 @@ def caveats_of(runs: Sequence[Figures]) -> Iterator[str]:
     for caveat in dict.fromkeys(caveat for run in runs for caveat in (run.unknown, *run.caveats) if caveat):
         labels = dict.fromkeys(label for label, caveats in told if caveat in caveats)
         yield f"{', '.join(labels)}: {caveat}"
+
+
+def known_labels(labels: Mapping[str, Labels], *runs: Figures) -> dict[str, Labels]:
+    """Ways to add ops up that these runs have words for: modules are known of models that torch exported."""
+    has_modules = any(op.module for run in runs for op in run.ops)
+    return {name: label for name, label in labels.items() if name != "module" or has_modules}

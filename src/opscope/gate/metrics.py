@@ -54,6 +54,7 @@ METRICS = {  # name → what it is; order is report order
 OP_METRICS = {  # limits on the time of ops: name → what stands behind the colon
     "op": "NAME",
     "type": "TYPE",
+    "module": "MODULE",
     "layer": "LAYER",
     "block": "BLOCK",
     "engine": "ENGINE",

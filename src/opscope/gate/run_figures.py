@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from ..core.provenance import Provenance
 from ..core.units import format_bytes
-from ..program.program import OpInfo
+from ..program.program import OpCycles, OpInfo
 from ..recording.run import Run, RunInfo
-from ..recording.summary import Summary
+from ..recording.summary import OpTotal, Summary
 from ..recording.trace import OpSpans
 from ..recording.unknown import in_a_line, unknown_of
 from .bootstrap import spread_of, tick_of
 from .figures import EXACT, NO_OP_NAME, Figures, OpFigure, Spread
 from .metrics import METRICS, figures_of
+from .op_causes import COMMANDS, CYCLES, MACS, MOVED_BYTES
 from .op_times import Work, own_times, wall_times
 
 Floats = npt.NDArray[np.float64]
@@ -42,10 +43,18 @@ def of_run(run: Run, *, label: str) -> Figures:
     """Of a run that is in memory."""
     rows = run.trace.own_spans
     spans = OpSpans(rows["kind"], rows["op"], rows["inference"], rows["start_ns"], rows["end_ns"])
-    return figures_of_parts(run.info, run.ops, run.summary, spans, label=label)
+    return figures_of_parts(run.info, run.ops, run.summary, spans, label=label, op_cycles=run.commands.op_cycles)
 
 
-def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spans: OpSpans, *, label: str) -> Figures:
+def figures_of_parts(
+    info: RunInfo,
+    ops: Sequence[OpInfo],
+    summary: Summary,
+    spans: OpSpans,
+    *,
+    label: str,
+    op_cycles: Sequence[OpCycles] = (),
+) -> Figures:
     """Of what a run consists of; without spans, ops have the times that the summary has."""
     exact = info.provenance in EXACT
     spread = spread_of(summary.samples_ns) if len(summary.samples_ns) > 1 and not exact else None
@@ -71,7 +80,7 @@ def figures_of_parts(info: RunInfo, ops: Sequence[OpInfo], summary: Summary, spa
         cores=info.cores,
         batch=info.batch,
         metrics=metrics,
-        ops=tuple(_ops(ops, summary, own, spreads, timed=info.provenance != Provenance.EMULATED)),
+        ops=tuple(_ops(ops, summary, own, spreads, op_cycles, timed=info.provenance != Provenance.EMULATED)),
         created=info.created,
         caveats=info.caveats,
         unknown=unknown,
@@ -118,13 +127,20 @@ def _spreads(work: Work) -> dict[int, Spread]:
 
 
 def _ops(
-    ops: Sequence[OpInfo], summary: Summary, own: Floats | None, spreads: dict[int, Spread], *, timed: bool
+    ops: Sequence[OpInfo],
+    summary: Summary,
+    own: Floats | None,
+    spreads: dict[int, Spread],
+    op_cycles: Sequence[OpCycles],
+    *,
+    timed: bool,
 ) -> list[OpFigure]:
     """In the order of the model; work of no op last."""
     totals = {total.op: total for total in summary.ops if total.op is not None}
     totals |= {len(ops): total for total in summary.ops if total.op is None and total.name == NO_OP_NAME}
     no_op = len(ops) in totals or (own is not None and own[len(ops)] > 0)
     infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if no_op else list(ops)
+    cycles = _cycles_of(op_cycles)
     rows = []
     for number, info in enumerate(infos):
         found = totals.get(number)
@@ -139,6 +155,26 @@ def _ops(
                 wall_ns=round(spread.median) if spread is not None else wall,
                 own_ns=None if own is None or info.unknown else round(float(own[number])),
                 spread=spread,
+                module=info.module,
+                work=_work(found, cycles.get(number, {})),
             )
         )
     return rows
+
+
+def _cycles_of(rows: Sequence[OpCycles]) -> dict[int, dict[str, int]]:
+    """By op and resource; commands of an op are added up."""
+    found: dict[int, dict[str, int]] = {}
+    for row in rows:
+        of_op = found.setdefault(row.op, {})
+        name = f"{CYCLES}{row.resource}"
+        of_op[name] = of_op.get(name, 0) + row.cycles
+    return found
+
+
+def _work(total: OpTotal | None, cycles: dict[str, int]) -> dict[str, int]:
+    """What the run tells of how much an op does; what it does not tell is left out."""
+    if total is None:
+        return cycles
+    amounts = {MACS: total.macs, MOVED_BYTES: total.moved_bytes, COMMANDS: total.commands}
+    return {name: amount for name, amount in amounts.items() if amount} | cycles

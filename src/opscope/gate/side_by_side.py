@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..core.errors import printable
-from ..core.provenance import Provenance
 from ..core.units import UNKNOWN
 from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
+from .families import families_of, farthest
 from .figures import NO_OP_NAME, NS, Figures, Labels, caveats_of
 from .matching import match_ops
 from .metrics import METRICS
-
-_OBSERVED = (Provenance.MEASURED, Provenance.EMULATED)
-_MOST_TYPES, _WORTH_SAYING = 3, 0.01  # types that a note names, and what share of the time they must be off by
 
 
 def side_by_side(runs: Sequence[Figures], *, by: str, label: Labels | None) -> SideBySide:
@@ -22,31 +18,10 @@ def side_by_side(runs: Sequence[Figures], *, by: str, label: Labels | None) -> S
     rows = _rollup_rows(runs, label) if label is not None else [_op_row(runs, group) for group in groups]
     rows = [row for row in rows if any(value is not None for value in row.values)]
     rows.sort(key=lambda row: (*(-(value or 0) for value in row.values), row.name))
-    notes = (*_notes(runs, likely), *_farthest(runs, groups))
-    return SideBySide(tuple(runs), tuple(_metric_rows(runs)), by, tuple(rows), matched, notes)
-
-
-def _farthest(runs: Sequence[Figures], groups: Sequence[Sequence[Sequence[int]]]) -> Iterable[str]:
-    """Of a prediction beside a measurement: the types of ops that it is most wrong about, by time."""
-    if len(runs) != 2 or runs[0].provenance in _OBSERVED or runs[1].provenance != Provenance.MEASURED:
-        return
-    predicted, measured = runs
-    sums: dict[str, list[int]] = {}
-    for ours, theirs in groups:
-        times = [_sum(run.ops[p].wall_ns for p in at) for run, at in ((predicted, ours), (measured, theirs))]
-        if times[0] and times[1]:
-            costliest = max(ours, key=lambda position: predicted.ops[position].wall_ns or 0)
-            pair = sums.setdefault(predicted.ops[costliest].type, [0, 0])
-            pair[0], pair[1] = pair[0] + times[0], pair[1] + times[1]
-    off = sorted(sums.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
-    whole = sum(pair[1] for pair in sums.values())
-    said = [
-        f"{printable(name)} ×{pair[1] / pair[0]:.2f} ({pair[1] / whole:.0%} of the time)"
-        for name, pair in off[:_MOST_TYPES]
-        if abs(pair[1] - pair[0]) > _WORTH_SAYING * whole
-    ]
-    if said:
-        yield f"measured over {predicted.provenance}, by type, farthest off first: {', '.join(said)}"
+    pairs = ((group[0], group[1]) for group in groups)
+    families = families_of(runs[0], runs[1], pairs) if len(runs) == 2 else ()
+    notes = (*_notes(runs, likely), *farthest(families, runs[0].provenance))
+    return SideBySide(tuple(runs), tuple(_metric_rows(runs)), by, tuple(rows), matched, notes, families)
 
 
 def _notes(runs: Sequence[Figures], likely: Sequence[int]) -> Iterable[str]:

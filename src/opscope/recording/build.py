@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.provenance import in_words
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
@@ -18,7 +19,6 @@ from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
 from .trace import NONE, SpanKind, Trace, nested_lanes
 
 UNKNOWN = "unknown"
-Numbers = npt.NDArray[np.int64]
 
 
 def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
@@ -103,7 +103,8 @@ def _caveats(recording: Recording, summary: Summary) -> Iterator[str]:
 
 def _op_info(op: OpRecord) -> OpInfo:
     """Ops that do the work of others of the model say so: by that they are found in runs where those run alone."""
-    return OpInfo(op.name, op.type, op.kind, ", ".join(filter(None, (op.location, *op.covers))), op.unknown)
+    place = ", ".join(filter(None, (op.location, *op.covers)))
+    return OpInfo(op.name, op.type, op.kind, place, op.unknown, op.module, op.line)
 
 
 def _commands(recording: Recording) -> CommandTable:
@@ -147,6 +148,7 @@ def _summary(recording: Recording) -> Summary:
         batch=_batch(recording),
         lanes=recording.lanes or lane_totals(recording.trace) or _lanes_of_tables(recording.tables),
         memory=recording.memory,
+        energy=recording.energy,
         ops=op_totals(recording.ops),
         host=recording.host,
         samples_ns=recording.samples_ns,
@@ -195,7 +197,10 @@ def _share(part: int | None, whole: int) -> float | None:
 def program_ops(ops: Sequence[OpInfo], totals: Summary) -> tuple[OpRecord, ...]:
     """Ops of a program, in its order, with what the totals of its run say of them."""
     known = {total.name: total for total in reversed(totals.ops)}
-    records = (OpRecord(op.name, op.type, op.kind, op.location, unknown=op.unknown) for op in ops)
+    records = (
+        OpRecord(op.name, op.type, op.kind, op.location, unknown=op.unknown, module=op.module, line=op.line)
+        for op in ops
+    )
     return tuple(_with_total(record, known.get(record.name)) for record in records)
 
 

@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.meaning import Carries, Direction, Does, LaneRole
 from ..program.program import NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .run import CommandTable, Run, RunRoute
 from .summary import OpTotal, Summary
 from .trace import NONE, Lane, SpanKind, Trace
-
-Numbers = npt.NDArray[np.int64]
 
 
 def _set_of(words: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Numbers
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Direction, LaneRole
 from ..core.provenance import Provenance
@@ -42,7 +43,6 @@ from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, OpSpans, SpanK
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Numbers = npt.NDArray[np.int64]
 Words = tuple[Numbers, list[str]]  # number of the word in every row, and the words
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
@@ -77,6 +77,12 @@ def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSp
     wanted = [name for name in columns_of("ops", Kind.TEXT) if name not in LATER_COLUMNS]
     ops = _ops(read_table(path / table_file("ops"), wanted, further=tuple(LATER_COLUMNS)))
     return info, ops, classified_summary(summary, ops), _op_spans(path / table_file("spans"), len(ops), info.provenance)
+
+
+def read_op_cycles(path: Path, ops: int) -> tuple[OpCycles, ...]:
+    """What ops take by resource; none where the run does not say."""
+    file = path / table_file(OP_CYCLES)
+    return _op_cycles(read_table(file), ops) if file.exists() else ()
 
 
 def read_graph(path: Path, ops: int) -> npt.NDArray[np.void] | None:
@@ -176,7 +182,7 @@ def _tuples_of(name: str, table: pa.Table) -> list[tuple[Any, ...]]:
 def _ops(table: pa.Table) -> tuple[OpInfo, ...]:
     names = [name for name in columns_of("ops", Kind.TEXT) if name in table.column_names or name not in LATER_COLUMNS]
     columns = [[word or "" for word in table[name].to_pylist()] for name in names]
-    return tuple(OpInfo(*row) for row in zip(*columns, strict=True))
+    return tuple(OpInfo(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
 
 
 def _op_spans(path: Path, ops: int, provenance: Provenance) -> OpSpans:

@@ -20,7 +20,7 @@ from .finding import Finding
 from .language_model import LanguageModel
 from .resources import Resources
 from .run import CommandTable
-from .summary import DeviceSummary, HostStage, LaneTotal, Latency, MemoryTotal, Share, Summary
+from .summary import DeviceSummary, Energy, HostStage, LaneTotal, Latency, MemoryTotal, Share, Summary
 from .trace import COUNTER, EDGE, SPAN, Trace
 
 CLOCK = "clock"  # name of the metric, in Hz, that turns the cycles of ops into times
@@ -70,6 +70,7 @@ class OpRecord:
     engines: tuple[str, ...] = ()  # what it ran on, busiest first
     kernel: str = ""  # the routine that did it
     shape: str = ""
+    dtype: str = ""  # of what it reads, where the source tells
     calls: float | None = None  # of kernels
     time_ns: int | None = None  # at least one of its kernels at work
     median_ns: int | None = None  # of several inferences
@@ -100,6 +101,8 @@ class OpRecord:
     fill_bytes: int = 0
     memory_bytes: int | None = None  # most of the working memory in use while it runs
     bound: str = ""  # what the source says it waits for most
+    module: str = ""  # path of the Python module that it was exported from
+    line: str = ""  # of the user's code that called for it
 
     @property
     def ratio(self) -> float | None:
@@ -134,7 +137,7 @@ class Metric:
 
     name: str
     value: float | None
-    unit: str  # ns, us, cycles, bytes, share, Hz, 1/s, 1: a count or a ratio
+    unit: str  # ns, us, cycles, bytes, share, Hz, 1/s, J, W, 1: a count or a ratio
     provenance: Provenance | None = None  # None: that of the recording
     note: str = ""  # why it is unknown, or how to read it
     low: float | None = None
@@ -192,6 +195,7 @@ class Recording:
     path_shares: tuple[Share, ...] = ()  # as the source itself divides the time; adds up to the whole
     path_shares_of: str = ""  # what of
     memory: tuple[MemoryTotal, ...] = ()
+    energy: Energy | None = None  # of one inference
     host: tuple[HostStage, ...] = ()  # of one inference, in order; together what it takes
     stages: tuple[StageTime, ...] = ()  # of the compiler
     language_model: LanguageModel | None = None  # of sources that tell of tokens

@@ -24,7 +24,7 @@ OP_CYCLES = "op_cycles"  # of runs of compilers that tell cycles by resource
 GRAPH = "graph"  # of runs whose graph is known
 
 PROVENANCE = "provenance"  # a further column of spans (a word), of runs that hold lanes of several provenances
-LATER_COLUMNS = frozenset(("does", "route", "detail", "unknown"))  # folders of old may not have these
+LATER_COLUMNS = frozenset(("does", "route", "detail", "unknown", "module", "line"))  # folders of old may not have these
 
 SHAPE_SEPARATOR = " x "  # of the shape of an operand: `8 x 128`
 DOES_WORDS = [does.label for does in Does]
@@ -73,7 +73,16 @@ _PLACE, _MAYBE_PLACE = (Column(kind, Range.PLACE) for kind in (Kind.NUMBER, Kind
 _AMOUNT = Column(Kind.NUMBER, Range.AMOUNT)
 
 COLUMNS: dict[str, dict[str, Column]] = {
-    "ops": {"op": _ROW, "name": _TEXT, "type": _TEXT, "kind": _TEXT, "location": _TEXT, "unknown": _TEXT},
+    "ops": {
+        "op": _ROW,
+        "name": _TEXT,
+        "type": _TEXT,
+        "kind": _TEXT,
+        "location": _TEXT,
+        "unknown": _TEXT,
+        "module": _TEXT,
+        "line": _TEXT,
+    },
     "spans": {
         "device": _MAYBE_PLACE,
         "core": _MAYBE_PLACE,

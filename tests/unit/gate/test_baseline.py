@@ -83,7 +83,7 @@ def test_a_baseline_reads_like_this() -> None:
   "peak_memory": {"provenance": "simulated", "unit": "bytes", "value": 4096}
  },
  "model": "net",
- "op_columns": ["name", "type", "engine", "location", "wall_ns", "own_ns", "samples"],
+ "op_columns": ["name", "type", "engine", "location", "wall_ns", "own_ns", "samples", "module", "work"],
  "ops": [
   ["a", "MatMul", "HMX", "", 60, 50],
   ["b", "Add", "HMX", "", 40, 40, [3, 3, 1, 39, 40, 41]]

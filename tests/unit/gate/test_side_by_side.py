@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compare_build import LABELS, figures, op
+from opscope.gate.compare import compare
+from opscope.gate.comparison import ALLOWABLE
 from opscope.gate.figures import Figures
 from opscope.gate.side_by_side import side_by_side
 
@@ -92,3 +95,16 @@ def test_a_prediction_beside_a_measurement_says_which_types_it_is_wrong_about() 
         "Dw ×2.00 (34% of the time), Conv ×0.90 (62% of the time)"
     )
     assert not any("by type" in note for note in side_by_side(runs[::-1], by="op", label=None).notes)
+
+
+def test_families_add_up_to_the_ops_that_both_have_and_the_costliest_error_comes_first() -> None:
+    predicted = [op("/a", 100, kind="Conv"), op("/b", 50, kind="Dw"), op("/c", 40, kind="Conv"), op("/x", 9, kind="X")]
+    measured = [op("/a", 150, kind="Conv"), op("/b", 40, kind="Dw"), op("/c", 90, kind="Conv")]
+    runs = [figures(predicted, provenance="estimated"), figures(measured, provenance="measured", label="board")]
+    families = side_by_side(runs, by="op", label=None).families
+    assert [(family.name, family.ops, family.ratio, family.change_ns) for family in families] == [
+        ("Conv", 2, pytest.approx(240 / 140), 100),
+        ("Dw", 1, 0.8, -10),
+    ]
+    assert compare(*runs, allow=ALLOWABLE, labels={}).families == families
+    assert not side_by_side([runs[1], runs[1]], by="op", label=None).families

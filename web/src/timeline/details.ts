@@ -63,6 +63,8 @@ export function details(model: Model, pick: Pick, jump: Jump): HTMLElement {
         120,
       ),
     );
+  if (op?.module) fact("Module", longText(op.module));
+  if (op?.line) fact("Code", longText(op.line));
   fact("Where", placeOf(model, lane));
   fact("Start", time(spans.start[row], 7));
   fact("Duration", time(spans.length[row], 6));

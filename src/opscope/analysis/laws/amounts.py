@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core.columns import distinct
+from ...core.columns import Numbers, distinct
 from ...core.meaning import Carries, Does
 from ...program.program import NO_OP
 from ...recording.finding import LawCheck
 from ...recording.run import Run
 from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import Numbers
 from .conservation import commands_that_ran, has_transfers
 
 

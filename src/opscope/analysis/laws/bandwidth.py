@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...program.bounds import Rate
 from ...recording.finding import LawCheck
 from ...recording.run import Run
 from ...recording.trace import SpanKind
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import Numbers
 from ..timeline.intervals import union
 from .window import NO_PEAKS, Window
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import distinct, rising
+from ...core.columns import Numbers, distinct, rising
 from ...core.meaning import Does
 from ...core.units import format_seconds
 from ...program.program import NO_OP, NO_ROUTE
@@ -22,7 +22,7 @@ from ...recording.summary import OpTotal, Share
 from ...recording.trace import NONE, SpanKind
 from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import Numbers, execution_marks
+from ..timeline.activities import execution_marks
 from ..timeline.breakdown import breakdown
 
 NEAR = 1e-9  # of a sum of shares

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...core.units import format_seconds
 from ...recording.finding import UPPER_BOUND, Finding, Prediction
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import Numbers
 
 REPLAY_ACTIVITIES = 50_000  # beyond that a draft is bounded by its part of the path alone, which is quick
 

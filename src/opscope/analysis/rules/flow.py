@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.columns import distinct
+from ...core.columns import Numbers, distinct
 from ...core.units import format_bytes, format_percent
 from ...program.program import NO_ROUTE
 from ...recording.run import OUTER_BYTES_PER_S
 from ...recording.trace import NONE
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import Numbers
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import union
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core.columns import distinct
+from ...core.columns import Numbers, distinct
 from ...core.units import format_percent
 from ...recording.finding import Finding
 from ...recording.summary import HostStage
 from ...recording.trace import NONE, SpanKind
 from ..causes import DEVICE, HOST
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import Numbers
 from ..timeline.intervals import union
 from .draft import Draft, count, time
 

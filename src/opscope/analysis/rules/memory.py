@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...core.columns import distinct
+from ...core.columns import Numbers, distinct
 from ...core.units import format_bytes, format_percent
 from ...program.program import NO_ROUTE
 from ...recording.finding import Finding
@@ -17,7 +17,7 @@ from ..causes import HOST_LINK, LINK, MEMORY
 from ..data_types import computed_in_floats
 from ..outer_memory import TensorTraffic
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import NO_LANE, Numbers
+from ..timeline.activities import NO_LANE
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import most_open, union
 from .draft import Draft, count, path_cost, time

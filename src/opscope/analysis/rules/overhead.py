@@ -15,6 +15,7 @@ from ...recording.trace import NONE
 from ..causes import LAUNCH, LAYOUT, does_of
 from ..repeated_work import repeated_work
 from ..run_analysis import RunAnalysis
+from ..timeline.critical_path import launch_ns
 from .draft import Draft, count, path_cost, time
 from .wasted import long_movers
 
@@ -77,19 +78,27 @@ def launches(analysis: RunAnalysis) -> Iterator[Draft]:
     cost, starts = int(path.ns[chosen].sum()), int(chosen.sum())
     if not analysis.work.wall_ns or cost < LAUNCH_SHARE * analysis.work.wall_ns:
         return
-    positions = np.flatnonzero((analysis.work.cause == LAUNCH) & ~_flushes(analysis)[:-1])
+    work = analysis.work
+    inside = launch_ns(work, np.arange(len(work)))  # commands begin with their own
+    all_launch = work.cause == LAUNCH
+    positions = np.flatnonzero((all_launch | (inside > 0)) & ~_flushes(analysis)[:-1])
+    left = np.where(all_launch, 0, np.maximum(work.ns - inside, 0))[positions]
     gaps = path.activity[chosen & (path.is_gap == 1) & (path.activity != NONE)]
+    known = chosen & (path.activity != NONE)
+    started_ns = np.bincount(path.activity[known], path.ns[known], minlength=len(work)).astype(np.int64)
+    started = np.flatnonzero(started_ns)
     yield Draft(
         Finding(
             "launch",
             f"starting work takes {format_percent(cost / analysis.work.wall_ns)} of the critical path",
             f"{count(starts, 'start')}, {time(cost / max(starts, 1))} each on average",
-            analysis.costliest_ops(gaps, analysis.gap_ns),
+            analysis.costliest_ops(started, started_ns),
             cost,
             action="fuse small ops, or launch many at once: a graph, a larger batch",
-            spans=analysis.rows(gaps, analysis.gap_ns),
+            spans=analysis.rows(started, started_ns),
         ),
         positions,
+        left,
         gaps=gaps,
     )
 

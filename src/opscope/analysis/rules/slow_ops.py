@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import distinct
+from ...core.columns import Numbers, distinct
 from ...core.meaning import Does
 from ...core.units import format_percent
 from ...recording.finding import Finding
@@ -19,7 +19,6 @@ from ..op_bounds import bound_by_bytes
 from ..roofline import roofline
 from ..run_analysis import RunAnalysis
 from ..structure import NOT_REPEATED
-from ..timeline.activities import Numbers
 from ..timeline.intervals import total
 from .draft import Draft, count, time
 from .flow import flow_of

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core.columns import distinct
+from ...core.columns import Numbers, distinct
 from ...core.units import format_percent
 from ...recording.finding import Finding, WaitFor
 from ...recording.trace import NONE
 from ..causes import COMPUTE, LAYOUT, OTHER
 from ..run_analysis import RunAnalysis
-from ..timeline.activities import NO_LANE, Numbers
+from ..timeline.activities import NO_LANE
 from ..timeline.critical_path import after
 from ..timeline.gaps import THE_HOST, longest_gaps, waits_for
 from .draft import Draft, count, path_cost, time

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...core.meaning import LaneRole
 from ...recording.finding import PathStep
 from ...recording.trace import NONE, SpanKind
 from ..causes import CAUSES, HOST, LAUNCH, OTHER, WAIT
-from .activities import Activities, Numbers
+from .activities import Activities
 from .dependencies import ASSUMED, DATA, ISSUE, LANE, ORDER, STAGE, Dependencies
 from .intervals import largest, union
 
@@ -55,18 +56,20 @@ class Path:
 
 
 def critical_path(order: Dependencies) -> Path:
-    """For every activity of the chain two stretches: the gap before it, and itself; those of no length are left out.
+    """For every activity of the chain three stretches: the gap before it, its launch, and itself; those of no length
+    are left out.
 
     An activity counts up to the start of the next one, which it may have released before its own end.
     """
     work = order.activities
     chain = _chain(order)
     ends = np.append(np.minimum(work.end[chain[:-1]], work.start[chain[1:]]), work.end[chain[-1:]])
-    gaps = order.ready[chain]
-    start = np.stack((gaps, work.start[chain]), axis=1).reshape(-1)
-    end = np.stack((work.start[chain], ends), axis=1).reshape(-1)
-    cause = np.stack((_gap_causes(order, chain), work.cause[chain]), axis=1).reshape(-1)
-    activity, is_gap = np.repeat(chain, 2), np.tile([1, 0], len(chain))
+    gaps, begun = order.ready[chain], np.minimum(work.start[chain] + launch_ns(work, chain), ends)
+    start = np.stack((gaps, work.start[chain], begun), axis=1).reshape(-1)
+    end = np.stack((work.start[chain], begun, ends), axis=1).reshape(-1)
+    launches = np.full(len(chain), LAUNCH)
+    cause = np.stack((_gap_causes(order, chain), launches, work.cause[chain]), axis=1).reshape(-1)
+    activity, is_gap = np.repeat(chain, 3), np.tile([1, 0, 0], len(chain))
     last = work.end[chain[-1]] if len(chain) else work.start_ns
     start, end = np.append(start, last), np.append(end, work.end_ns)
     cause, activity, is_gap = np.append(cause, OTHER), np.append(activity, NONE), np.append(is_gap, 1)
@@ -85,6 +88,19 @@ def _chain(order: Dependencies) -> Numbers:
         chain.append(position)
         position = blocker[position]
     return np.array(chain[::-1], np.int64)
+
+
+def launch_ns(work: Activities, chain: Numbers) -> Numbers:
+    """What each of these takes before its work starts, where the run tells it of the unit."""
+    run, table = work.run, work.run.commands
+    clock = run.info.clocks_hz.get("core")
+    cycles = {} if run.bounds is None else {unit.name: unit.launch_cycles for unit in run.bounds.units}
+    command = work.command[chain]
+    if not clock or not any(cycles.values()) or not len(table.rows):
+        return np.zeros(len(chain), np.int64)
+    per_group = np.array([round(cycles.get(name, 0.0) / clock * 1e9) for name in table.groups], np.int64)
+    works = (run.trace.spans["kind"][work.row[chain]] == SpanKind.OP) & (command != NONE)
+    return np.where(works, per_group[table.rows["group"][np.maximum(command, 0)]], 0)
 
 
 def _gap_causes(order: Dependencies, chain: Numbers) -> Numbers:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.columns import distinct, rising
+from ...core.columns import Numbers, distinct, rising
 from ...recording.trace import NONE, SpanKind
 from ..causes import WAIT
-from .activities import NO_LANE, Activities, Numbers
+from .activities import NO_LANE, Activities
 
 START, ASSUMED, STAGE, LANE, ISSUE, ORDER, DATA = range(7)  # why one activity follows another; the later one wins a tie
 

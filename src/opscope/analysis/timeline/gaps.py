@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.columns import distinct, rising
+from ...core.columns import Numbers, distinct, rising
 from ...program.program import NO_ROUTE
 from ...recording.finding import EngineUse, Gap, WaitFor
 from ...recording.trace import NONE, Lane, SpanKind
-from .activities import NO_LANE, Activities, Numbers
+from .activities import NO_LANE, Activities
 from .critical_path import afters
 from .dependencies import ASSUMED
 from .intervals import largest, union

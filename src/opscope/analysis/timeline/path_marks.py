@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...recording.trace import NONE
 from ..causes import CAUSES
 from ..run_analysis import RunAnalysis
-from .activities import Numbers
 from .intervals import total
 
 

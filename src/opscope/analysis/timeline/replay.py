@@ -13,8 +13,9 @@ from itertools import islice
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...recording.trace import NONE
-from .activities import NO_LANE, Flags, Numbers
+from .activities import NO_LANE, Flags
 from .dependencies import Dependencies
 
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...recording.trace import COUNTER, NONE, CounterTrack, Trace
-from ..timeline.activities import Numbers
 from ..timeline.intervals import total_between
 from .memory import Residency
 from .work import Work

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Numbers
 from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import KB, Bucket, KindRow
-from ..timeline.activities import Numbers
 from ..timeline.intervals import total
 from .work import Work
 

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import OCCUPANCY, CoreBalance, LaneTotal, Share
-from ..timeline.activities import Flags, Numbers
+from ..timeline.activities import Flags
 from ..timeline.intervals import Stretches, total, union
 from .work import Work
 

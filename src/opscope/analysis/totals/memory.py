@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...core.columns import rising
+from ...core.columns import Numbers, rising
 from ...recording.summary import MemoryTotal, Placement, RouteTotal
-from ..timeline.activities import Numbers
 from ..timeline.intervals import most_open, total, union
 from .work import Part, Work
 

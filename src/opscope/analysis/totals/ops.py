@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...core.meaning import Does
 from ...graph.kinds import what_kind_does
 from ...program.program import OpInfo
 from ...recording.summary import OpTotal, ProducerTotal
 from ...recording.trace import NONE
-from ..timeline.activities import Numbers
 from ..timeline.intervals import Stretches, total, union
 from .work import Work
 

@@ -92,7 +92,7 @@ def _run_of_inference(trace: Trace, program: Program, commands: CommandTable, su
         inferences=(),
         limits=limits_of(program),
     )
-    return Run(info, program.ops, commands, trace, summary)
+    return Run(info, program.ops, commands, trace, summary, bounds=program.bounds)
 
 
 def limits_of(program: Program) -> dict[str, float]:

@@ -16,11 +16,12 @@ from itertools import chain
 
 import numpy as np
 
+from ...core.columns import Numbers
 from ...core.meaning import Carries, Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
-from ..timeline.activities import Flags, Numbers, execution_marks
+from ..timeline.activities import Flags, execution_marks
 
 LOCAL = "local"
 

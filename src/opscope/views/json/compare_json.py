@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isfinite
 from typing import TextIO
 
 from ...core.json_files import PRODUCER, write_json
 from ...gate.comparison import Comparison, Difference, Explanation, OpDifference, Part, SideBySide
+from ...gate.families import Family
 from ...gate.figures import Figures
 from ...gate.verdict import Check, Verdict
 
@@ -34,7 +36,13 @@ class SideBySideJson:
             for name, rows in (("metrics", found.metrics), ("rows", found.rows))
         }
         runs = [_run(run) | {"matched_ops": count} for run, count in zip(found.runs, found.matched, strict=True)]
-        write_json({**_head(SIDE_SCHEMA), "runs": runs, "by": found.by, **rows, "notes": found.notes}, out)
+        families = [_family(family) for family in found.families]
+        body = {"runs": runs, "by": found.by, **rows, "families": families, "notes": found.notes}
+        write_json({**_head(SIDE_SCHEMA), **body}, out)
+
+
+def _family(family: Family) -> dict[str, object]:
+    return asdict(family) | {"ratio": family.ratio, "change_ns": family.change_ns}
 
 
 def _head(schema: str) -> dict[str, object]:
@@ -52,6 +60,7 @@ def comparison_fields(comparison: Comparison) -> dict[str, object]:
         "explanations": {by: _explanation(whole) for by, whole in comparison.explanations.items()},
         "ops": [_op(row) for row in comparison.ops],
         "rollups": {name: [_op(row) for row in rows] for name, rows in comparison.rollups.items()},
+        "families": [_family(family) for family in comparison.families],
         "notes": comparison.notes,
     }
 
@@ -138,4 +147,5 @@ def _op(row: OpDifference) -> dict[str, object]:
         "new_ops": row.new_names,
         "time_ns": _change(row.time) | _noise(row.time),
         "own_ns": _change(row.own),
+        "cause": row.cause or None,
     }

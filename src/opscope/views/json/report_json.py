@@ -161,6 +161,8 @@ def _layer(layer: Layer, graph: Graph) -> dict[str, object]:
         "trips": layer.trips,
         "reason": layer.reason or None,
         "location": layer.location,
+        "module": layer.module or None,
+        "line": layer.line or None,
         "sources": list(layer.sources),
     }
 

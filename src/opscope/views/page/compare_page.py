@@ -15,6 +15,7 @@ from .contract import (
     Compared,
     CompareData,
     ComparedCheck,
+    ComparedFamily,
     ComparedOp,
     ComparedPart,
     ComparedRun,
@@ -79,6 +80,10 @@ def _compared(comparison: Comparison) -> Compared:
         change_ns=None if explanation is None else explanation.change_ns,
         parts=tuple(ComparedPart(part.name, part.how, part.ns) for part in parts),
         ops=tuple(_op(row) for row in comparison.ops[:MOST_OPS]),
+        families=tuple(
+            ComparedFamily(family.name, family.ops, family.predicted_ns, family.measured_ns)
+            for family in comparison.families
+        ),
         notes=comparison.notes,
     )
 

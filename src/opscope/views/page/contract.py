@@ -17,6 +17,7 @@ SCHEMA: Literal["opscope.page/1"] = "opscope.page/1"
 COMPARE_SCHEMA: Literal["opscope.compare-page/1"] = "opscope.compare-page/1"
 STORE_SCHEMA: Literal["opscope.store-page/1"] = "opscope.store-page/1"
 BAKEOFF_SCHEMA: Literal["opscope.bakeoff-page/1"] = "opscope.bakeoff-page/1"
+CALIBRATION_SCHEMA: Literal["opscope.calibration-page/1"] = "opscope.calibration-page/1"
 
 
 class Producer(msgspec.Struct, frozen=True):
@@ -149,6 +150,15 @@ class ComparedOp(msgspec.Struct, frozen=True):
     change_ns: float | None
 
 
+class ComparedFamily(msgspec.Struct, frozen=True):
+    """Ops of one type: what was predicted of them, and what was measured."""
+
+    name: str
+    ops: int
+    predicted_ns: float
+    measured_ns: float
+
+
 class Compared(msgspec.Struct, frozen=True):
     """What a comparison of the first with the last run says."""
 
@@ -157,6 +167,7 @@ class Compared(msgspec.Struct, frozen=True):
     change_ns: float | None
     parts: tuple[ComparedPart, ...]
     ops: tuple[ComparedOp, ...]  # largest change first
+    families: tuple[ComparedFamily, ...]  # of a prediction beside a measurement, what is off most first
     notes: tuple[str, ...]
 
 
@@ -272,6 +283,61 @@ class BakeoffData(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
+class CalibrationRow(msgspec.Struct, frozen=True):
+    """A measurement beside what was predicted without its network."""
+
+    network: str
+    chip: str
+    precision: str
+    ruled_by: str  # the figure that most of the time depends on
+    measured_ns: float
+    predicted_ns: float
+    low_ns: float
+    high_ns: float
+    inside: bool
+
+
+class CalibrationGroup(msgspec.Struct, frozen=True):
+    """Errors of rows that have something in common."""
+
+    name: str
+    rows: int
+    median_error: float
+    p90_error: float
+    bias: float
+    coverage: float | None
+    width: float  # high ÷ low
+
+
+class CalibrationGroups(msgspec.Struct, frozen=True):
+    by: str
+    groups: tuple[CalibrationGroup, ...]
+
+
+class CalibrationFigure(msgspec.Struct, frozen=True):
+    key: str
+    data_sheet: float
+    value: float
+    low: float
+    high: float
+    most: float  # of the time of any row
+
+
+class CalibrationData(msgspec.Struct, frozen=True):
+    """A fit: what it predicts against what was measured, and what it found."""
+
+    schema: Literal["opscope.calibration-page/1"]
+    producer: Producer
+    target: str
+    head: str
+    rows: tuple[CalibrationRow, ...]
+    groups: tuple[CalibrationGroups, ...]
+    figures: tuple[CalibrationFigure, ...]  # farthest moved first
+    unexplained: tuple[str, ...]
+    next: str  # what to measure; empty: nothing stands out
+    skipped: tuple[str, ...]
+
+
 class Contract(msgspec.Struct, frozen=True):
     """Every kind of page, for one schema."""
 
@@ -279,6 +345,7 @@ class Contract(msgspec.Struct, frozen=True):
     compare: CompareData
     store: StoreData
     bakeoff: BakeoffData
+    calibration: CalibrationData
 
 
 def json_schema() -> dict[str, object]:

@@ -167,3 +167,9 @@ def unknown_lines(unknown: Sequence[UnknownOp], of: int) -> list[str]:
         return []
     head = f"{how_many(unknown, of)}; times, MACs and bytes are of the others:"
     return [head, *(f"  {printable(line, 300)}" for line in named(unknown))]
+
+
+def with_origin(name: str, module: str, line: str) -> str:
+    """An op with the user's code that it comes from: `node_linear in layers.0.attention (net.py:12)`."""
+    place = f" ({line.rpartition('/')[2]})" if line else ""
+    return f"{name}{f' in {module}' if module else ''}{place}"

@@ -7,7 +7,17 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...gate.comparison import Comparison, SideBySide
-from .compare_rows import counts, left_cells, metric_cells, part_cells, run_lines, shown_metrics, signed_ns
+from .compare_rows import (
+    FAMILY_HEADER,
+    counts,
+    family_cells,
+    left_cells,
+    metric_cells,
+    part_cells,
+    run_lines,
+    shown_metrics,
+    signed_ns,
+)
 from .compare_text import NO_TOTALS, side_cell
 
 _HEADLINES = {"pass": "✅ no regression", "fail": "❌ regression", "unknown": "⚠️ a limit cannot be judged"}
@@ -68,7 +78,7 @@ class CompareMarkdown:
             return
         rows = [part_cells(part, whole.change_ns) for part in whole.parts[: self.top]]
         rows += [*left_cells(whole.parts[self.top :]), part_cells(whole.rest, whole.change_ns)]
-        header = ("part", "share", self.by, "time, base", "new", "")
+        header = ("part", "share", self.by, "time, base", "new", "why")
         title = f"What explains {signed_ns(whole.change_ns)} of latency, by {self.by}; {counts(comparison)}"
         yield from folded(title, table(header, rows, right=(0, 1, 3, 4)))
 
@@ -90,6 +100,9 @@ class SideBySideMarkdown:
         for title, rows in (("metric", metrics), (f"time of {found.by}", found.rows[: self.top])):
             cells = [(row.name, *(side_cell(row, n) for n in range(len(heads)))) for row in rows]
             lines += table((title, *heads), cells, right=right) if cells else [f"no {title} in any of the runs", ""]
+        if found.families:
+            cells = [family_cells(family) for family in found.families[: self.top]]
+            lines += table(FAMILY_HEADER, cells, right=range(1, len(FAMILY_HEADER)))
         lines += [f"> - {safe(note)}" for note in found.notes]
         out.write("\n".join(lines).rstrip("\n") + "\n")
 

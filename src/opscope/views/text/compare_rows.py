@@ -21,7 +21,8 @@ from ...gate.comparison import (
     show_interval,
     show_value,
 )
-from ...gate.figures import Figures, choices_of
+from ...gate.families import Family
+from ...gate.figures import NS, Figures, choices_of
 
 MOST_PARTS = 8  # of one metric, such as the engines of `busy`
 _HOW = {
@@ -78,14 +79,14 @@ def noise(found: Difference) -> str:
 
 
 def part_cells(part: Part, change_ns: float) -> tuple[str, str, str, str, str, str]:
-    """What it adds, of how much, name, time in the base and in the new run, how it was matched."""
+    """What it adds, of how much, name, time in the base and in the new run, how it was matched and why it changed."""
     share = _share(part.ns / change_ns) if change_ns else UNKNOWN
     row = part.row
     if row is None:
         return signed_ns(part.ns), share, part.name, "", "", ""
     base = show_value(row.time.base, "ns") if row.base_names else ""
     new = show_value(row.time.new, "ns") if row.new_names else ""
-    return signed_ns(part.ns), share, part.name, base, new, how_words(row)
+    return signed_ns(part.ns), share, part.name, base, new, "; ".join(filter(None, (how_words(row), row.cause)))
 
 
 def _share(share: float) -> str:
@@ -121,3 +122,17 @@ def counts(comparison: Comparison) -> str:
     words += [f"{found[how]} {_HOW[how]}" for how in (FUSED, SPLIT, LOCATION, STRUCTURE) if found[how]]
     words += [f"{found[how]} {how}" for how in (ADDED, REMOVED) if found[how]]
     return ", ".join(words)
+
+
+FAMILY_HEADER = ("type", "ops", "predicted", "measured", "measured ÷ predicted", "off by")
+
+
+def family_cells(family: Family) -> tuple[str, ...]:
+    return (
+        family.name or UNKNOWN,
+        f"{family.ops:,}",
+        show_value(family.predicted_ns, NS),
+        show_value(family.measured_ns, NS),
+        f"×{family.ratio:.2f}",
+        signed_ns(family.change_ns),
+    )

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN
 from ...gate.comparison import Comparison, SideBySide, SideRow, show_value
+from ...gate.families import Family
 from ...gate.figures import NS, Figures
 from ...gate.verdict import Check
 from .columns import bar, columns
-from .compare_rows import counts, left_cells, metric_cells, part_cells, run_lines, shown_metrics, signed_ns
+from .compare_rows import (
+    FAMILY_HEADER,
+    counts,
+    family_cells,
+    left_cells,
+    metric_cells,
+    part_cells,
+    run_lines,
+    shown_metrics,
+    signed_ns,
+)
 
 _NAME_WIDTH = 56
 _RUNS_PER_TABLE = 4
@@ -36,6 +47,7 @@ class CompareText:
             *(check_line(check) for check in comparison.verdict.checks),
             *self._metrics(comparison),
             *self._explanation(comparison),
+            *family_lines(comparison.families[: self.top]),
         ]
         out.write("\n".join(lines) + "\n")
 
@@ -64,9 +76,9 @@ class CompareText:
             cells = [*shown, *left_cells(whole.parts[self.top :]), part_cells(whole.rest, whole.change_ns)]
             rows = [(*row[:2], bars[n] if n < len(bars) else "", *row[2:]) for n, row in enumerate(cells)]
             width = 7 if any(row[6] for row in rows) else 6
-            header = ("part", "share", "", self.by, "time, base", "new", "")[:width]
+            header = ("part", "share", "", self.by, "time, base", "new", "why")[:width]
             cut = [row[:width] for row in rows]
-            yield from columns(header, cut, align=">><<>><"[:width], limits={3: _NAME_WIDTH, 6: 48})
+            yield from columns(header, cut, align=">><<>><"[:width], limits={3: _NAME_WIDTH, 6: 72})
         yield f"\n{counts(comparison)}"
 
 
@@ -102,6 +114,7 @@ class SideBySideText:
             lines += ["", *self._table(found, chosen, f"time of {found.by}", found.rows[: self.top])]
         if len(found.rows) > self.top:
             lines.append(f"({len(found.rows) - self.top} more in --format json)")
+        lines += family_lines(found.families[: self.top])
         out.write("\n".join(lines) + "\n")
 
     def _table(self, found: SideBySide, chosen: list[int], title: str, rows: Iterable[SideRow]) -> list[str]:
@@ -110,6 +123,15 @@ class SideBySideText:
         if not cells:
             return [f"no {title} in any of the runs"]
         return columns(header, cells, align="<" + ">" * len(chosen), limits={0: _NAME_WIDTH})
+
+
+def family_lines(families: Sequence[Family]) -> list[str]:
+    """By type of ops, what a prediction is off by, and what that costs."""
+    if not families:
+        return []
+    cells = [family_cells(family) for family in families]
+    title = "where the prediction is off, by what it costs"
+    return ["", title, *columns(FAMILY_HEADER, cells, align="<>>>>>", limits={0: _NAME_WIDTH})]
 
 
 def run_names(found: SideBySide) -> list[str]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_percent, format_seconds
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ...recording.run import Run
-from .columns import Style, bar, columns, pairs, unknown_lines
+from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
 from .trial_rows import trial_rows, tried_again
 
 _BAR_WIDTH = 32
 _WIDTH = 100  # of the table of changes
 _NAMES = 3  # of the ops of a finding
+_NAME_WIDTH = 90  # of each
 _EXPLAIN = {
     "compute": "engines at work on the network",
     "memory": "transfers to and from outer memory",
@@ -42,7 +43,7 @@ class FindingsText:
             self._head(run, findings),
             iter(unknown_lines(findings.unknown_ops, len(run.ops))),
             self._verdict(findings),
-            self._causes(findings),
+            self._causes(run, findings),
             self._tried(findings),
             self._engines(findings),
             self._rollup(findings),
@@ -81,17 +82,18 @@ class FindingsText:
                 + self.style(_EXPLAIN.get(part.cause, ""), "faint")
             )
 
-    def _causes(self, findings: Findings) -> Iterator[str]:
+    def _causes(self, run: Run, findings: Findings) -> Iterator[str]:
         if not findings.findings:
             yield "Findings: none above the thresholds"
             return
         shown = findings.findings[: self.top]
         left = len(findings.findings) - len(shown)
         yield self.style("Findings", "strong") + (f" ({len(shown)} of {len(findings.findings)})" if left else "")
+        known = {op.name: with_origin(op.name, op.module, op.line) for op in run.ops}
         for number, finding in enumerate(shown, start=1):
-            yield from self._cause(number, finding)
+            yield from self._cause(number, finding, known)
 
-    def _cause(self, number: int, finding: Finding) -> Iterator[str]:
+    def _cause(self, number: int, finding: Finding, known: Mapping[str, str]) -> Iterator[str]:
         cost = UNKNOWN if finding.cost_ns is None else format_seconds(finding.cost_ns * 1e-9)
         share = "" if finding.share is None else f" ({format_percent(finding.share)})"
         yield f"{number:>3}. " + self.style(printable(finding.title, 200), "strong")
@@ -99,7 +101,7 @@ class FindingsText:
         rows.append(("seen", printable(finding.detail, 300)))
         if finding.ops:
             more = len(finding.ops) - _NAMES
-            names = ", ".join(printable(name, 60) for name in finding.ops[:_NAMES])
+            names = ", ".join(printable(known.get(name, name), _NAME_WIDTH) for name in finding.ops[:_NAMES])
             rows.append(("ops", names + (f" and {more} more" if more > 0 else "")))
         if finding.action:
             rows.append(("do", printable(finding.action, 300)))

@@ -15,7 +15,7 @@ from ...recording.finding import OTHER_BOUND, OUTLIER, UPPER_BOUND, Finding, Fin
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
-from .columns import Style, bar, columns, pairs, unknown_lines
+from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
 from .language_model_text import table_lines
 from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
@@ -149,7 +149,7 @@ class ProfileText:
         if all(op.wall_ns is None and op.share is None for op in ops):
             return self._untimed(shown, left=len(ops) - len(shown))
         kernels = any(op.kernel for op in shown)
-        rows = [_op_row(op, kernels=kernels) for op in shown]
+        rows = [_op_row(op, _name(run, op), kernels=kernels) for op in shown]
         header = ("busy", "", "time", "type", "engine", *(["kernel"] if kernels else []), "op")
         align, limits = "><><<" + "<" * kernels, {3: 20, 4: 14, 5: _KERNEL_WIDTH}
         before = columns(header[:-1], [row[:-1] for row in rows], align=align, limits=limits)[1]  # its rule
@@ -236,7 +236,14 @@ def _without(found: Findings) -> Iterator[str]:
         yield f"{_time(max(left, 0))} without {one} far above what bytes and operations need (see below)"
 
 
-def _op_row(op: OpTotal, *, kernels: bool) -> Sequence[str]:
+def _name(run: Run, op: OpTotal) -> str:
+    if op.op is None:
+        return op.name
+    info = run.ops[op.op]
+    return with_origin(op.name, info.module, info.line)
+
+
+def _op_row(op: OpTotal, name: str, *, kernels: bool) -> Sequence[str]:
     return (
         format_percent(op.share),
         bar(op.share or 0.0, 12),
@@ -244,7 +251,7 @@ def _op_row(op: OpTotal, *, kernels: bool) -> Sequence[str]:
         op.type or UNKNOWN,
         op.engine or UNKNOWN,
         *([op.kernel or UNKNOWN] if kernels else []),
-        op.name,
+        name,
     )
 
 

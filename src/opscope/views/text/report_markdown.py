@@ -9,7 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, Totals
-from .columns import at_least, battery_line, unknown_lines
+from .columns import at_least, battery_line, unknown_lines, with_origin
 
 
 class ReportMarkdown:
@@ -97,7 +97,7 @@ def _row(layer: Layer) -> tuple[str, ...]:
     return (
         str(layer.index),
         layer.operator,
-        layer.name,
+        with_origin(layer.name, layer.module, layer.line),
         layer.engine or UNKNOWN,
         format_count(layer.cycles),
         format_seconds(layer.latency_s),

@@ -9,7 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, MemoryStack, OtherPlan, Range, Totals
-from .columns import at_least, bar, battery_line, columns, pairs, unknown_lines
+from .columns import at_least, bar, battery_line, columns, pairs, unknown_lines, with_origin
 
 _NAME_WIDTH = 44
 
@@ -107,7 +107,7 @@ def _model(report: Report) -> Iterable[str]:
         [
             ("path", printable(model.path)),
             ("framework", model.framework),
-            ("file size", format_bytes(model.file_bytes)),
+            ("file size", format_bytes(model.file_bytes or None)),
             ("parameters", f"{format_bytes(model.parameter_bytes)}, every constant once"),
             ("data type", model.dtype),
             ("layers", layers if model.op_count != model.layer_count else str(model.layer_count)),
@@ -205,7 +205,7 @@ def _layer_row(layer: Layer, total: float) -> tuple[str, ...]:
         UNKNOWN if not layer.work_known else format_count(layer.macs) if layer.macs else "",
         parameters + ("*" if layer.shared_bytes else ""),
         layer.bound or (UNKNOWN if layer.cycles is None else ""),
-        layer.name if layer.trips == 1 else f"{layer.name} (×{layer.trips or '?'})",
+        with_origin(layer.name, layer.module, layer.line) + ("" if layer.trips == 1 else f" (×{layer.trips or '?'})"),
     )
 
 

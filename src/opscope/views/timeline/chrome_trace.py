@@ -132,8 +132,9 @@ class ChromeTrace:
         line.text(self._begin).string(self.words.ordinal, table["ordinal"][command].astype(np.int64), first=True)
         self._cycles(spans, line, path_ns)
         self._number(line, "effectiveFreq", hundredths(megahertz), places=2, present=computes)
-        self._number(line, "PCyclesPerKB", hundredths(pcycles / kilobytes), places=2, present=writes)
-        self._number(line, "UCyclesPerKB", hundredths(ucycles / kilobytes), places=2, present=writes)
+        for key, cycles in (("PCyclesPerKB", pcycles), ("UCyclesPerKB", ucycles)):
+            rate = hundredths(np.maximum(cycles, 0) / kilobytes)
+            self._number(line, key, rate, places=2, present=writes & (cycles != NONE))
         self._number(line, "opOutputSize", size)
         names = self.words.counters(trace.op_counts.names)
         for key, values in zip(names, trace.op_counts.of(spans).T, strict=True):

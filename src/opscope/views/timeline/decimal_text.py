@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
+from ...core.columns import Numbers
+
 Text = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 

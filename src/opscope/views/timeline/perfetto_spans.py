@@ -252,9 +252,9 @@ class SpanPackets:
                 self._whole(event, key, values)
         if ucycles[0] > 0 and table["route"][command[0]] < 0:
             self._real(event, "effectiveFreq", pcycles / ucycles * (self.stats_hz / 1e6))
-        if size[0] > 0:
-            self._real(event, "PCyclesPerKB", pcycles / (size / KB))
-            self._real(event, "UCyclesPerKB", ucycles / (size / KB))
+        for key, cycles in (("PCyclesPerKB", pcycles), ("UCyclesPerKB", ucycles)):
+            if size[0] > 0 and cycles[0] != NONE:
+                self._real(event, key, cycles / (size / KB))
         self._whole(event, "opOutputSize", size)
         for key, values in zip(self.words.counters(counters.names), counters.of(spans).T, strict=True):
             if values[0] != NONE:

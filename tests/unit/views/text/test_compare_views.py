@@ -61,7 +61,7 @@ latency       600 us   740 us  +23.3% (+140 us)
 peak_memory  4.00 KB  4.00 KB         unchanged
 
 what explains the change of latency, +140 us, by op
-   part   share                op                    time, base     new
+   part   share                op                    time, base     new  why
 ───────  ──────  ────────────  ────────────────────  ──────────  ──────  ───────
 +120 us   85.7%  ████████████  conv                      400 us  520 us
  −50 us  −35.7%  █████         old                        50 us          removed

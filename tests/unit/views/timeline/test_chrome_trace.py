@@ -230,3 +230,14 @@ def test_a_trace_without_operators_is_still_one() -> None:
         "Core-1-Execution",
         "Device-0-Execution",
     }
+
+
+def test_spans_that_count_no_cycles_have_no_rates_of_them() -> None:
+    profile = small()
+    trace = profile.trace()
+    spans = trace.spans.copy()
+    spans["pcycles"] = spans["ucycles"] = -1
+    shown = events_of(profile, replace(trace, spans=spans))  # of which every one is JSON
+    told = [e for e in events_of(profile) if "PCyclesPerKB" in e.get("args", {})]  # type: ignore[operator]
+    assert told
+    assert not [e for e in shown if {"PCyclesPerKB", "UCyclesPerKB"} & set(e.get("args", {}))]  # type: ignore[call-overload]

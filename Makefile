@@ -61,9 +61,10 @@ web: setup
 	$(BIN)/python tools/page_schema.py > web/contract.schema.json
 	cd web && npm ci --silent && npm run --silent types && npm run --silent check && npm run --silent test && npm run --silent build
 
-# the pictures of docs/page.md
+# the pictures of docs/page.md and docs/gallery.md
 screenshots: setup
 	$(BIN)/python tools/screenshots.py
+	$(BIN)/python tools/gallery.py
 
 clean:
 	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/device/simulator/*.so

@@ -34,6 +34,7 @@ NEEDS = {  # word or suffix of an argument → package of an extra; CI installs 
     "vela": "ethosu",
     "ethos-u55-256": "ethosu",
     "litert": "ai_edge_litert",
+    "mynet:net": "torch",
     **dict.fromkeys(("bakeoff", "sweep", "store", "table", "trend"), "duckdb"),
     ".mlir": "iree",
     ".vmfb": "iree",

@@ -48,10 +48,12 @@ ALLOWED["zoo"] |= {"language_models"}  # the one description of a decoder
 ALLOWED["plugins"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "commands"}
 ALLOWED["api"] = BELOW_WORKFLOWS | {"workflows", "changes", "rewrites", "language_models", "fleet", "selection"}
 ALLOWED["notebook"] = ALLOWED["api"] | {"api"}
+ALLOWED["decorator"] = ALLOWED["api"] | {"api"}
 ALLOWED["pytest_plugin"] = ALLOWED["api"] | {"api"}
 ALLOWED["server"] = ALLOWED["api"] | {"api"}
 ALLOWED["agents"] = {"core"}
-ALLOWED["cli"] = ALLOWED["api"] | {"api", "agents", "server", "commands", "zoo"}
+ALLOWED["pipelines"] = {"core", "gate", "views"}
+ALLOWED["cli"] = ALLOWED["api"] | {"api", "agents", "pipelines", "server", "commands", "zoo"}
 ALLOWED["__main__"] = {"cli"}
 ALLOWED["opscope"] = {
     "core",
@@ -63,6 +65,7 @@ ALLOWED["opscope"] = {
     "fleet",
     "selection",
     "notebook",
+    "decorator",
     "plugins",
 }  # verbs, wherever one stands whole; `plugins`: names of faces, for type checkers alone
 

@@ -18,15 +18,24 @@ if TYPE_CHECKING:
         read,
         report,
         run,
-        save_baseline,
         side_by_side,
         targets,
-        update_baseline,
         validate,
         what_if,
         what_if_run,
     )
-    from .fleet.verbs import add_to_store, ask_store, plan_sweep, store_page, sweep, table, trend
+    from .decorator import profiled
+    from .fleet.verbs import (
+        add_to_store,
+        ask_store,
+        plan_sweep,
+        save_baseline,
+        store_page,
+        sweep,
+        table,
+        trend,
+        update_baseline,
+    )
     from .language_models.llm import llm
     from .notebook import RunView, open_run
     from .options import (
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
     from .rewrites.optimize import optimize
     from .selection.bakeoff import bakeoff
+    from .workflows.exporting import export
     from .workflows.setting_up import environment_states, plan_setup, setup
 
     __all__: list[str] = [  # noqa: PLE0604 - the names of a list are strings too
@@ -65,6 +75,7 @@ if TYPE_CHECKING:
         "compare",
         "compile_model",
         "environment_states",
+        "export",
         "import_profile",
         "llm",
         "open_run",
@@ -73,6 +84,7 @@ if TYPE_CHECKING:
         "plan_setup",
         "plan_sweep",
         "profile",
+        "profiled",
         "quantize",
         "read",
         "report",
@@ -106,14 +118,16 @@ _OWN = {  # name → module it comes from, imported when first asked for
     "report": "api",
     "compare": "api",
     "side_by_side": "api",
-    "save_baseline": "api",
-    "update_baseline": "api",
+    "save_baseline": "fleet.verbs",
+    "update_baseline": "fleet.verbs",
+    "profiled": "decorator",
     "compile_model": "api",
     "run": "api",
     "read": "api",
     "opstats": "api",
     "import_profile": "api",
     "backend_states": "api",
+    "export": "workflows.exporting",
     "environment_states": "workflows.setting_up",
     "plan_setup": "workflows.setting_up",
     "setup": "workflows.setting_up",

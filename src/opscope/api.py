@@ -3,8 +3,8 @@
 Options are the dataclasses of `opscope.options`, or their fields by name: `compile_model(model, target, cores=2)` is
 `compile_model(model, target, options=CompileOptions(cores=2))`. What means the same everywhere:
 
-- `model` is a model file or, where the type says so, a graph that `read` made of one; `shapes` are shapes of graph
-  inputs by name, for dimensions that the model leaves open.
+- `model` is a model file or, where the type says so, a graph that `read` made of one, or a module of PyTorch;
+  `shapes` are shapes of graph inputs by name, for dimensions that the model leaves open.
 - `target` is a name from the catalogue (`targets`), the path of a target TOML file, or a Target.
 - `command` and `created` are the command line and the time, ISO 8601 (now when not given), that a run is marked with.
 - `progress` is called with how much is done, and of how much.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .core.errors import UsageError
 from .core.files import sha256_of, write_bytes
@@ -32,62 +32,77 @@ from .options import (
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from torch import nn
+    from torch.export import ExportedProgram
 
     from .backends.registry import BackendState
     from .calibration.calibrate import Calibrated, Prediction
     from .core.provenance import Provenance
     from .estimate.report import Report
     from .gate.comparison import Comparison, SideBySide
-    from .gate.figures import Figures
     from .graph.graph import Graph
     from .machine.entry import CatalogueEntry
     from .machine.target import Target
+    from .readers.torch import TorchModel
     from .recording.finding import Findings, LawCheck
-    from .recording.quantized import ProfiledCopy, Quantized
+    from .recording.quantized import Quantized
     from .recording.run import Run
     from .recording.what_if import WhatIf
-    from .workflows.comparing import Source, Updated
+    from .workflows.comparing import Source
     from .workflows.decoding import OpstatsOutcome
     from .workflows.execution import RunOutcome
     from .workflows.model_compiler import Compiled
     from .workflows.record import Recorded
 
     Model = str | Path | Graph  # a model file, or what `read` made of one
+    Module: TypeAlias = nn.Module | ExportedProgram  # of torch
     AnyTarget = str | Path | Target  # a name of the catalogue, a TOML file, or what one of them describes
     Progress = Callable[[int, int], None]  # told how much is done, and of how much
 
 
 def report_run(report: Report, *, command: Sequence[str] = (), created: str = "") -> Recorded:
-    """A report as a Run, analysed, for its page and for everything else that takes a Run; nothing is written.
-
-    Args:
-        report: what `report` returned.
-        command: kept in the run, as it was typed.
-        created: kept in the run; empty: the same report gives the same run.
-    """
+    """A report as a Run, analysed, for its page and whatever takes a Run; the same one where `created` is not given."""
     from .workflows.estimating import analysed_run
 
     return analysed_run(report, command=command, created=created)
 
 
 def read(
-    model: str | Path,
+    model: str | Path | Module,
+    example_inputs: object = None,
     *,
+    dynamic_shapes: object = None,
     shapes: Shapes | None = None,
     batch: int | None = None,
     shapes_from_run: str | Path | None = None,
 ) -> Graph:
-    """Read a model file: ONNX, TensorFlow Lite or MLIR, also packed. Other verbs take the graph in its place."""
-    from .readers import read_model
+    """Read a model file: ONNX, TensorFlow Lite, MLIR or .pt2, also packed; or a module of PyTorch with example inputs.
 
-    return read_model(Path(model), shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
+    Other verbs take the graph in its place. `example_inputs` are a tensor, several in order, or several by name;
+    `dynamic_shapes` are those of torch.export.
+    """
+    from .readers import graph_of
+
+    given = _given(model, example_inputs, dynamic_shapes)
+    return graph_of(given, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
 
 
-def report(model: Model, target: AnyTarget, options: ReportOptions | None = None, **named: object) -> Report:
-    """Estimate what a model takes on a target."""
+def report(
+    model: Model | Module,
+    example_inputs: object = None,
+    target: AnyTarget | ReportOptions | None = None,
+    options: ReportOptions | None = None,
+    *,
+    dynamic_shapes: object = None,
+    **named: object,
+) -> Report:
+    """Estimate what a model takes on a target: `report(file, target)`, or `report(module, example_inputs, target)`."""
     from .estimate.build_report import report_model
 
-    return report_model(_given(model), target, chosen(ReportOptions, options, named))
+    inputs, place, asked = _in_place(example_inputs, target, options)
+    if place is None:
+        raise UsageError("report: no target; expected report(file, target), or report(module, example_inputs, target)")
+    return report_model(_given(model, inputs, dynamic_shapes), place, chosen(ReportOptions, asked, named))
 
 
 def styled_report(
@@ -96,7 +111,7 @@ def styled_report(
     """The report by the rules of a plug-in, such as a vendor's own counting."""
     from .workflows import reporting
 
-    return reporting.styled_report(_given(model), target, style, chosen(ReportOptions, options, named))
+    return reporting.styled_report(_file(model), target, style, chosen(ReportOptions, options, named))
 
 
 def compile_model(
@@ -116,7 +131,7 @@ def compile_model(
     from .workflows import model_compiler
 
     choice = chosen(CompileOptions, options, named)
-    return model_compiler.compile_model(_given(model), target, choice, output=_path(output), phases=phases)
+    return model_compiler.compile_model(_file(model), target, choice, output=_path(output), phases=phases)
 
 
 def run(
@@ -160,9 +175,11 @@ def opstats(
 
 
 def profile(
-    model: Model,
+    model: Model | Module,
+    example_inputs: object = None,
     target: AnyTarget | None = None,
     *,
+    dynamic_shapes: object = None,
     backend: str | None = None,
     options: ProfileOptions | Mapping[str, str | int | bool | None] | None = None,
     shapes: Shapes | None = None,
@@ -175,7 +192,8 @@ def profile(
     progress: Progress | None = None,
     **named: str | int | bool | None,
 ) -> Recorded:
-    """Profile a model in one step: on the simulated device, or on a real runtime.
+    """Profile a model in one step, on the simulated device or on a real runtime: `profile(file, target)`, or
+    `profile(module, example_inputs, target)`.
 
     `target` is any entry of the catalogue (`opscope targets`); of those who can tell about it the best is taken that
     works here, or `backend`: sim or estimate, which also take a graph for a model, or one that `backend_states` lists,
@@ -188,7 +206,8 @@ def profile(
     from .changes.profile_model import profile_by
     from .rewrites.advice import can_advise, with_rewrites_named
 
-    file = _given(model)
+    inputs, place, _ = _in_place(example_inputs, target, None)
+    file = _given(model, inputs, dynamic_shapes)
     names_rewrites = advise and isinstance(file, Path) and can_advise(file)
     if named:
         options = (
@@ -199,7 +218,7 @@ def profile(
     recorded = profile_by(
         backend,
         file,
-        target,
+        place,
         options or {},
         shapes=shapes,
         advise=advise,
@@ -301,41 +320,11 @@ def quantize(
     With `target` or `backend` the copy is made for it, and model and copy are profiled there, in folders `before` and
     `after` of `runs` where that is given; `backend_options` are the backend's own.
     """
-    from dataclasses import replace
+    from .changes.quantized_copy import Look, quantize_and_look
 
-    from .quantization.quantise import check_choice, quantise
-    from .workflows import catalogue, own_backends
-    from .workflows.profiled_copy import profiled
-
+    look = Look(target, backend, backend_options or {}, _path(runs), command, _when(created))
     choice = chosen(QuantizeOptions, options, named)
-    check_choice(choice)
-    if backend is None and target is not None:
-        backend = catalogue.choose(target, options=backend_options, model=Path(model)).backend
-
-    def look(file: str | Path, name: str) -> ProfiledCopy | None:
-        if target is None and backend is None:
-            return None
-        if step is not None:
-            step(f"profiling {name}")
-        folder = None if runs is None else Path(runs) / name
-        return profiled(
-            lambda: profile(
-                file,
-                target,
-                backend=backend,
-                options=backend_options,
-                shapes=choice.shapes,
-                run=folder,
-                command=command,
-                created=created,
-            ),
-            folder,
-        )
-
-    before = look(model, "before")  # so that a mistake about the backend comes before the long work
-    maker = None if backend in own_backends.OWN else backend
-    made = quantise(Path(model), Path(output), choice, backend=maker, step=step)
-    return replace(made, before=before, after=look(output, "after"))
+    return quantize_and_look(Path(model), Path(output), choice, look, step=step)
 
 
 def analyze(
@@ -346,9 +335,10 @@ def analyze(
     `place` is the folder of a run; or a profile file of another tool; or a model file, which is profiled first, for
     `target`.
     """
+    from .readers import is_model
     from .workflows import analysing
 
-    if target is None or not Path(place).is_file():
+    if target is None or not is_model(Path(place)):
         return analysing.analyze_place(Path(place), created=_when(None))
     recorded = profile(place, target, shapes=shapes)
     return recorded.run, recorded.findings
@@ -385,15 +375,18 @@ def import_profile(
     form: str | None = None,
     provenance: Provenance | str | None = None,
     clock_hz: float | None = None,
+    align: str | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
 ) -> Recorded:
     """Read profile files of other tools, or stats buffers with their program, and leave a run.
 
     All files are about the same run, and the format of each is found by content, or is `form` where that does not tell.
-    `provenance` says how the times were obtained, where the files cannot; `clock_hz` what their cycles count.
+    `provenance` says how the times were obtained, where the files cannot; `clock_hz` what their cycles count; `align`
+    how a log of power is laid over the timeline, or over the run, beside it: clock, marker, activity.
     """
     from .core.provenance import Provenance
+    from .importers.power_join import Align
     from .workflows.importing import import_files
 
     if provenance is not None and provenance not in list(Provenance):
@@ -404,6 +397,7 @@ def import_profile(
         form=form,
         provenance=None if provenance is None else Provenance(provenance),
         clock_hz=clock_hz,
+        align=None if align is None else Align(align),
         command=tuple(command),
         created=_when(created),
     )
@@ -431,47 +425,6 @@ def side_by_side(runs: Sequence[Source], *, by: str = "op") -> SideBySide:
     return put_side_by_side(_sides(runs), by=by)
 
 
-def save_baseline(run: Source, file: str | Path) -> Figures:
-    """Write the numbers of a run to a new file that is small enough for a repository, or into a store: `STORE:NAME`."""
-    from .workflows.comparing import save_baseline as save
-
-    found = _in_store(file)
-    if found is None:
-        return save(run, Path(file))
-    from .fleet.sides import save_baseline as save_there
-
-    return save_there(_folder(run), *found)
-
-
-def update_baseline(run: Source, file: str | Path) -> Updated:
-    """Replace a baseline, in a file or a store, by the numbers of a run; returns what that changes."""
-    from .workflows.comparing import update_baseline as update
-
-    found = _in_store(file)
-    if found is None:
-        return update(run, Path(file))
-    from time import time
-
-    from .fleet.sides import update_baseline as update_there
-
-    return update_there(_folder(run), *found, now_s=time())
-
-
-def _in_store(file: str | Path) -> tuple[str, str] | None:
-    """Store and name of a baseline that is in one; None: it is a file."""
-    if ":" not in str(file):
-        return None
-    from .fleet.sides import split_side
-
-    return split_side(str(file))
-
-
-def _folder(run: Source) -> Path:
-    if not isinstance(run, str | Path):
-        raise UsageError("baseline: what is put into a store is a run with its ops; expected the folder of one")
-    return Path(run)
-
-
 def _sides(sources: Sequence[Source]) -> list[Source]:
     """Sources of a comparison, those that are in a store read; the others tell which cell of it is meant."""
     if not any(isinstance(source, str | Path) and ":" in str(source) for source in sources):
@@ -492,5 +445,28 @@ def _path(place: str | Path | None) -> Path | None:
     return None if place is None else Path(place)
 
 
-def _given(model: Model) -> Path | Graph:
+def _in_place(
+    inputs: object, target: AnyTarget | ReportOptions | None, options: ReportOptions | None
+) -> tuple[object, AnyTarget | None, ReportOptions | None]:
+    """Arguments of a call without example inputs, whose target comes right behind the model, one place on."""
+    from .machine.target import Target
+
+    if isinstance(inputs, str | Path | Target):
+        if target is not None and not isinstance(target, ReportOptions):
+            raise UsageError(f"target {inputs}: given twice; expected example inputs of a module before the target")
+        return None, inputs, target or options
+    return (inputs, None, target) if isinstance(target, ReportOptions) else (inputs, target, options)
+
+
+def _file(model: Model) -> Path | Graph:
     return Path(model) if isinstance(model, str) else model
+
+
+def _given(model: Model | Module, example_inputs: object, dynamic_shapes: object) -> Path | Graph | TorchModel:
+    from .readers.torch import is_torch, torch_model
+
+    if is_torch(model):
+        return torch_model(model, example_inputs, dynamic_shapes=dynamic_shapes)
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise UsageError(f"{model}: example inputs are for a module of PyTorch; expected them with one, or none")
+    return _file(model)

@@ -321,8 +321,8 @@ class TestWrongUse:
     @pytest.mark.parametrize(
         ("words", "able"),
         [
-            (["--output-chrome-trace", "t.json"], "ort, vela, litert, htp, sophgo, torq"),
-            (["--qhas", "json"], "ort, vela, litert, htp, sophgo, torq"),
+            (["--output-chrome-trace", "t.json"], "ort, torch, vela, litert, htp, sophgo, torq"),
+            (["--qhas", "json"], "ort, torch, vela, litert, htp, sophgo, torq"),
         ],
     )
     def test_of_what_our_own_backends_do_not_do_is_not_passed_over(self, run, keywords, words, able) -> None:
@@ -409,11 +409,14 @@ class TestTargets:
         found = run("whatif", keywords, "--target", "sa8255,sm8650", "--soc", "SM8650")
         assert "--target: --soc is given too; expected one of them" in found.one_line()
         found = run("whatif", keywords, "--target", "sa8255,cpu")
-        assert "--backend htp: does not know cpu; expected of ort, litert" in found.one_line()
+        assert "--backend htp: does not know cpu; expected of ort, torch, litert" in found.one_line()
 
     def test_without_a_file_are_for_profile_alone(self, run, keywords) -> None:
         found = run("report", keywords, "--target", "cpu")
-        assert "cpu: has no target file: only `opscope profile` can tell (--backend ort or litert);" in found.one_line()
+        assert (
+            "cpu: has no target file: only `opscope profile` can tell (--backend ort or torch or litert);"
+            in found.one_line()
+        )
         near = run("report", keywords, "--target", "ethos-u55-25").one_line()
         assert "no such target; did you mean ethos-u55-256? expected" in near
         assert "vela: is a backend; expected --backend vela, or" in run("targets", "show", "vela").one_line()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -69,11 +70,34 @@ def test_an_agent_finds_a_chip_profiles_and_asks_why(folder: Path) -> None:
     assert "cortex-m4" in json.dumps(targets)
     assert report["schema"] == "opscope.report/1"
     assert report["passed"] is False
-    assert profile["page"] is None or Path(profile["page"]).exists()
+    assert Path(unquote(urlsplit(profile["page"]).path)).is_file()
+    assert analysis["page"] == profile["page"] == comparison["pages"][1]
     assert (folder / "kws.run" / "run.json").exists()
     assert analysis["schema"] == "opscope.findings/1"
     assert comparison["passed"] is True
     assert all(len(json.dumps(answer)) <= MOST_CHARACTERS + 200 for _, answer in answers)
+
+
+def test_an_agent_asks_what_if_and_asks_a_store(folder: Path) -> None:
+    pytest.importorskip("duckdb")
+    run, store = str(folder / "small.run"), str(folder / "fleet.store")
+    options = ["--target", "aic100-std", "--cores", "2", "-o", run]
+    assert main(["profile", str(folder / "kws.tflite"), *options]) == 0
+    assert main(["store", "add", run, "--store", store]) == 0
+    whatif, rows, outside, writes = calls(
+        folder,
+        ("analyze", {"run": "small.run", "what_if": ["op:/relu/Relu_output_0=0"]}),
+        ("query_store", {"store": "fleet.store", "sql": "SELECT model, target FROM cells"}),
+        ("query_store", {"store": "fleet.store", "sql": "SELECT * FROM read_text('/etc/passwd')"}),
+        ("query_store", {"store": "fleet.store", "sql": "--help"}),
+    )
+    assert not whatif[0], whatif
+    latency = next(metric for metric in whatif[1]["metrics"] if metric["name"] == "latency")
+    assert latency["new"] < latency["base"]
+    assert not rows[0], rows
+    assert "aic100-std" in json.dumps(rows[1])
+    assert outside[0]
+    assert writes[0]
 
 
 REFUSED = [

@@ -214,7 +214,8 @@ print(*sorted(name for name in plugins if "." in name and not name.endswith(".ma
         (  # each says what it knows, and whether it works here
             ["targets"],
             "ethosu.backend ethosu.options litert.backend ort.backend qnn.backend qnn.entries qnn.options qnn.socs "
-            "sophgo.backend tflm.backend torq.compiler torq.compiler.backend torq.compiler.options torq.parts",
+            "sophgo.backend tflm.backend torch.backend torq.compiler torq.compiler.backend torq.compiler.options "
+            "torq.parts",
         ),
         (["import", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),
         (["analyze", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),

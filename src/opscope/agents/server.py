@@ -20,7 +20,7 @@ opscope profiles neural networks for accelerators and micro-controllers. Paths a
 Start with `targets` to find a chip, `report` for memory and latency at a glance, `profile` for a run with causes.
 `analyze` says why a run is slow, `compare` what differs between two, `whatif` which compiler options help.
 Every number has a provenance (estimated, simulated, calibrated, vendor-model, measured): say it when you quote one,
-with its range. null is unknown, never zero. Pages for people are named in `page`."""
+with its range. null is unknown, never zero. `page` is a link for the person you talk to."""
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 Answer = dict[str, Any]
@@ -72,17 +72,22 @@ class Tools:
         place = self._place(run)
         chosen = {"target": target, "backend": backend, **(options or {})}
         found = self._run("profile", [self._file(model), f"--output={place}", *self._options(chosen)])
-        page = place / "report.html"
-        return {**found, "run": run, "page": str(page) if page.exists() else None}
+        return {**found, "run": run, "page": self._page(run)}
 
-    def analyze(self, run: str) -> Answer:
-        """Why a run takes as long as it does: what binds it, causes with their cost, what to do about each."""
-        return self._run("analyze", [self._file(run)])
+    def analyze(self, run: str, what_if: list[str] | None = None) -> Answer:
+        """Why a run takes as long as it does: what binds it, causes with their cost, what to do about each.
+
+        With `what_if` a simulated run is timed again with changes made, such as ["bandwidth*2", "cores=8",
+        "op:/layer.0/MatMul*0.5"], and the answer is what that changes.
+        """
+        changes = [f"--what-if={change}" for change in what_if or []]
+        return {**self._run("analyze", [self._file(run), *changes]), "page": self._page(run)}
 
     def compare(self, base: str, new: str, fail_on: list[str] | None = None) -> Answer:
         """What differs between two runs, and what explains it. `fail_on` are limits such as "latency>5%"."""
         limits = [f"--fail-on={limit}" for limit in fail_on or []]
-        return self._run("compare", [self._file(base), self._file(new), *limits])
+        found = self._run("compare", [self._file(base), self._file(new), *limits])
+        return {**found, "pages": [self._page(base), self._page(new)]}
 
     def whatif(self, model: str, axes: dict[str, list[str]], backend: str = "") -> Answer:
         """Compile a model by the vendor's own compiler with every combination of some options; the best first.
@@ -94,7 +99,7 @@ class Tools:
 
     def query_store(self, store: str, sql: str) -> Answer:
         """Rows of a store of many profiles, by a SELECT in SQL."""
-        return self._run("store", ["query", self._file(store), sql])
+        return self._run("store", ["query", f"--store={self._file(store)}", "--", sql])
 
     def llm(self, config: str, target: str, options: dict[str, Option] | None = None) -> Answer:
         """A language model on a target from its config alone: first token, next token, does it fit, what binds it.
@@ -121,6 +126,11 @@ class Tools:
             return self._workplace.path(given)
         except ProfilerError as error:
             raise ToolError(str(error)) from error
+
+    def _page(self, run: str) -> str | None:
+        """A link to the page of a run, for people; None: it has none."""
+        page = self._place(run) / "report.html"
+        return page.as_uri() if page.is_file() else None
 
     def _options(self, chosen: Mapping[str, Option]) -> list[str]:
         """Words of the command line; what names a file stays below the folder served, and no program is started."""

@@ -43,7 +43,7 @@ class Workplace:
 
         A gate that fails is an answer; wrong usage and unreadable input are an error with the verb's own line.
         """
-        command = [sys.executable, "-m", "opscope", verb, *arguments, "--json"]
+        command = [sys.executable, "-m", "opscope", verb, *_with_json(arguments)]
         try:
             done = subprocess.run(  # noqa: S603 - our own program, words as a list
                 command, cwd=self.root, capture_output=True, timeout=self.longest_s, check=False
@@ -61,6 +61,12 @@ class Workplace:
             raise UsageError(f"{verb}: {printable(notes[-1] if notes else 'no JSON', 2000)}") from None
         found = short(answer if isinstance(answer, dict) else {"rows": answer})
         return {**found, "passed": done.returncode == 0} if verb in ("compare", "report") else found
+
+
+def _with_json(arguments: Sequence[str]) -> list[str]:
+    """With the option, before words that are no options whatever they look like."""
+    place = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return [*arguments[:place], "--json", *arguments[place:]]
 
 
 def short(answer: dict[str, object]) -> dict[str, object]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.converting_options import CONVERTING
 from ..core.errors import UsageError, did_you_mean, printable
-from ..core.manifest import BackendEntry, Can, Option, Value
+from ..core.manifest import MODULES, BackendEntry, Can, Option, Value
 from ..core.plugins import load_place, manifests
 
 if TYPE_CHECKING:
+    from ..readers.torch import TorchModel
     from ..recording.recording import Recording
     from ..recording.what_if import WhatIf
 
@@ -52,6 +53,12 @@ class Backend(Protocol):
     def state(self) -> BackendState: ...
 
     def profile(self, model: Path, options: Mapping[str, Value], *, shapes: Shapes | None = None) -> Recording: ...
+
+
+class Modules(Protocol):
+    """A backend that runs modules of PyTorch (MODULES among its models); it takes no file."""
+
+    def profile_module(self, model: TorchModel, options: Mapping[str, Value]) -> Recording: ...
 
 
 class Executing(Protocol):
@@ -109,7 +116,8 @@ def entries() -> tuple[BackendEntry, ...]:
 
 def _converting(entry: BackendEntry) -> tuple[Option, ...]:
     declared = {option.name for option in entry.options}
-    return CONVERTING if entry.models and declared.isdisjoint(option.name for option in CONVERTING) else ()
+    converts = entry.models and MODULES not in entry.models
+    return CONVERTING if converts and declared.isdisjoint(option.name for option in CONVERTING) else ()
 
 
 def converts(entry: BackendEntry) -> bool:
@@ -139,13 +147,24 @@ def load(name: str) -> Backend:
     return cast("Backend", _object(entry, entry.place))
 
 
-@cache  # what is installed does not change while a program runs, and many entries of the catalogue ask
-def state(name: str) -> BackendState:
-    """Whether the backend called `name` works here; one that cannot be loaded does not."""
+def state_now(name: str) -> BackendState:
+    """Whether the backend called `name` works here; one that cannot be loaded, or is misled, does not."""
     try:
         return load(name).state()
     except UsageError as error:
         return BackendState(name, find(name).title, False, "", str(error))
+
+
+@cache  # what is installed does not change while a program runs, and many entries of the catalogue ask
+def state(name: str) -> BackendState:
+    """The same, looked at once."""
+    return state_now(name)
+
+
+def load_modules(name: str) -> Modules:
+    """The backend called `name`, which runs modules of PyTorch."""
+    entry = find(name)
+    return cast("Modules", _object(entry, entry.place))
 
 
 def load_executing(name: str) -> Executing:

@@ -22,6 +22,7 @@ OWN_VERBS = {  # verb → module, line for --help
     "analyze": (".analyze", "Why a run takes as long as it does: the verdict, causes, critical path, what to do"),
     "compare": (".compare", "What differs between runs, what explains it, and whether it may pass"),
     "baseline": (".baseline", "Keep the numbers of a run in a repository, and hold later runs to them"),
+    "ci": (".ci", "Judge a change in CI: profile, compare with the main branch, comment the cause"),
     "check": (".check", "Hold the numbers of a run to laws of conservation and physics"),
     "view": (".view", "Show runs in the browser: pages, timelines, comparisons"),
     "report": (".report", "What a model takes on a target: memory, latency, energy, layer by layer"),
@@ -36,15 +37,21 @@ OWN_VERBS = {  # verb → module, line for --help
     "quantize": (".quantize", "A quantised copy of a model, calibrated with your data, and its error layer by layer"),
     "calibrate": (".calibrate", "Fit a target to measurements of a chip, with ranges that hold"),
     "validate": (".calibrate", "How far a target's predictions lie from measurements"),
-    "import": (".import_", "Profile files of other tools into a run"),
+    "import": (".import_export", "Profile files of other tools into a run"),
+    "export": (".import_export", "A run in the form of another program: CSV, XLSX, Model Explorer, pytest-benchmark"),
     "compile": (".compile", "Compile a model into a program for the simulated device"),
     "run": (".run", "Run a compiled program on the simulated device, with a host around it"),
     "opstats": (".opstats", "Decode stats buffers into summaries, timelines and runs"),
     "targets": (".targets", "Everything that a model can be profiled on, who can tell, and the source of every figure"),
     "zoo": (".zoo", "Make a sample model on the spot"),
-    "setup": (".setup", "Make an environment for a compiler that needs another Python or C library"),
+    "setup": (".installed.setup", "Make an environment for a compiler that needs another Python or C library"),
     "mcp": (".mcp", "Offer the verbs to an assistant, by the Model Context Protocol"),
-    "doctor": (".doctor", "Which backends work here, and how to get the rest"),
+    "completion": (
+        ".installed.completion",
+        "Completion of verbs, options, targets and networks for bash, zsh and fish",
+    ),
+    "man": (".installed.man", "The manual page, made from the help of every verb"),
+    "doctor": (".installed.doctor", "Which backends work here, and how to get the rest"),
 }
 
 EXAMPLES = """\
@@ -109,6 +116,12 @@ def _run(arguments: list[str]) -> int:
     known = verbs()
     if verb not in known:
         raise UsageError(f"{verb}: no such verb; {did_you_mean(verb, known)}see `opscope --help`")
+    command, parser = parser_of(verb)
+    return command.run(parser.parse_args(rest))
+
+
+def parser_of(verb: str) -> tuple[Command, Parser]:
+    """What does the work of a verb, and the parser of its arguments."""
     command, original = command_of(verb)
     parser = Parser(
         prog=f"opscope {verb}",
@@ -118,7 +131,7 @@ def _run(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     command.add_arguments(parser)
-    return command.run(parser.parse_args(rest))
+    return command, parser
 
 
 def command_of(verb: str) -> tuple[Command, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import named_shape, positive, write_result
+from ..commands.command import MODEL_HELP, add_shape, positive, write_result
 from ..core.errors import UsageError, printable
 from .sweep import Teller, listed
 
@@ -37,7 +37,7 @@ interrupted: with -o, what had ended is kept.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
+        parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument(
             "--on",
             metavar="all|LIST",
@@ -50,14 +50,7 @@ interrupted: with -o, what had ended is kept.
             help="as-is, f16, i8, w8a16, … (default: as-is, and i8 for chips that cannot take that)",
         )
         parser.add_argument("--data", metavar="DIR|F.npz", help="calibrate quantised copies with it")
-        parser.add_argument(
-            "--shape",
-            type=named_shape,
-            action="append",
-            default=[],
-            metavar="NAME=1x3x224x224",
-            help="shape of an input, or size of a named dimension; may be repeated",
-        )
+        add_shape(parser)
         parser.add_argument("-o", "--output", metavar="STORE", help="keep rows there, and run only what it lacks")
         parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
         parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")

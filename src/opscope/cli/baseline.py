@@ -40,21 +40,22 @@ Exit codes of check: 0 pass, 1 regression or a total that an op of unknown cost 
 
     def run(self, args: Namespace) -> int:
         from .. import api
+        from ..fleet.verbs import save_baseline
 
         if args.action == "check":
             return show(api.compare(args.file, args.run, fail_on=args.fail_on, allow=args.allow), args)
         if args.action == "save":
-            api.save_baseline(args.run, args.output)
+            save_baseline(args.run, args.output)
             print(f"wrote {args.output}", file=sys.stderr)
             return 0
         return _update(args)
 
 
 def _update(args: Namespace) -> int:
-    from .. import api
+    from ..fleet.verbs import update_baseline
     from ..views.text.compare_text import CompareText
 
-    result = api.update_baseline(args.run, args.file)
+    result = update_baseline(args.run, args.file)
     if result.comparison is not None:
         CompareText().render(result.comparison, sys.stdout)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from ..commands.command import positive, write_result
-from ..core.errors import UsageError
+from ..core.errors import UsageError, printable
 from ..gate.comparison import ALLOWABLE, ROLLUPS
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class _View(Protocol[_Shown_contra]):
 
 
 FORMATS = ("text", "json", "md", "junit", "github")
+SIDE_FORMATS = ("text", "md", "json")
 EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 2}
 
 
@@ -36,7 +37,7 @@ examples:
   opscope compare baseline.json new.run --fail-on "latency>5%" --fail-on "peak_memory>0"
   opscope compare base.run new.run --fail-on "op:/layer.0/MatMul>100us" --format md -o comment.md
   opscope compare std.run pro.run ultra.run --by type
-  opscope compare estimate.run measured.run --side-by-side
+  opscope compare estimate.run measured.run --page apart.html
   opscope compare old-trace.json new-trace.json
   opscope compare fleet.store:4f2a91c new.run
 
@@ -52,13 +53,36 @@ Exit codes: 0 pass, 1 regression or a total that an op of unknown cost is part o
         )
         add_gate_arguments(parser)
         parser.add_argument("--side-by-side", action="store_true", help="a column per run, and no verdict")
+        parser.add_argument(
+            "--page", type=Path, metavar="FILE", help="also write a page of the runs: timelines, the ratio of every op"
+        )
 
     def run(self, args: Namespace) -> int:
         from .. import api
 
-        if len(args.runs) == 2 and not args.side_by_side:
+        if args.page is not None:
+            _write_page([Path(run) for run in args.runs], args.page)
+        if len(args.runs) != 2 or args.side_by_side:
+            return _columns(api.side_by_side(args.runs, by=args.by), args)
+        try:
             return show(api.compare(*args.runs, fail_on=args.fail_on, allow=args.allow), args)
-        return _columns(args)
+        except UsageError:  # of a prediction and a measurement there is no verdict, but how far they are apart
+            found = None if args.fail_on or args.allow else api.side_by_side(args.runs, by=args.by)
+            if found is None or not found.families or args.format not in SIDE_FORMATS:
+                raise
+        return _columns(found, args)
+
+
+def _write_page(runs: list[Path], page: Path) -> None:
+    from ..core.files import write_whole
+    from ..workflows.viewing import looks_like_run, open_folder, write_compare_page
+
+    for run in runs:
+        if not looks_like_run(run):
+            raise UsageError(f"--page: {printable(str(run))} is no folder of a run; expected what `profile -o` leaves")
+    labelled = [(run.name, open_folder(run)) for run in runs]
+    write_whole(page, lambda out: write_compare_page(labelled, out))
+    print(f"wrote {page}", file=sys.stderr)
 
 
 def add_gate_arguments(parser: ArgumentParser) -> None:
@@ -96,6 +120,8 @@ def show(comparison: Comparison, args: Namespace) -> int:
         "json": CompareJson(),
         "junit": CompareJunit(),
     }
+    if args.by != "op" and args.by not in comparison.rollups:
+        raise UsageError(f"--by {args.by}: these runs do not tell it; expected runs of a model that PyTorch exported")
     view = views[args.format]
     write_result(lambda out: view.render(comparison, out), args.output)
     return exit_code(comparison)
@@ -119,9 +145,8 @@ def show_against(baseline: Figures, run: Run, *, max_regression: str | None) -> 
     return exit_code(comparison)
 
 
-def _columns(args: Namespace) -> int:
+def _columns(found: SideBySide, args: Namespace) -> int:
     """Print several runs side by side, without a verdict."""
-    from .. import api
     from ..views.json.compare_json import SideBySideJson
     from ..views.text.compare_markdown import SideBySideMarkdown
     from ..views.text.compare_text import SideBySideText
@@ -135,7 +160,6 @@ def _columns(args: Namespace) -> int:
         raise UsageError("--fail-on: a limit needs a base and a new run; expected two runs, without --side-by-side")
     if args.format not in views:
         raise UsageError(f"--format {args.format}: shows a verdict; expected {', '.join(views)} for several runs")
-    found = api.side_by_side(args.runs, by=args.by)
     write_result(lambda out: views[args.format].render(found, out), args.output)
     return 0
 

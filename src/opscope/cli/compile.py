@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ..commands.command import MODEL_HELP
 from ..commands.options import add_options, options_from
 from ..commands.outcomes import report_compiled
 from ..core.files import PROGRAM_FILE
@@ -23,7 +24,7 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
+        parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the program")
         add_options(parser, CompileOptions)

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import keep_input, named_shape, positive, screen_width, wants_colour, write_result
+from ..commands.command import MODEL_HELP, add_shape, keep_input, positive, screen_width, wants_colour, write_result
 from ..commands.progress import counted, step
 from ..core.errors import UsageError
 from ..core.manifest import Can
@@ -46,7 +46,7 @@ unreadable input.
     def add_arguments(self, parser: ArgumentParser) -> None:
         known = known_options()
         parser.usage = "opscope profile MODEL [--target T] [--backend B] [-o RUN] [OPTION …]"
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
+        parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
         parser.add_argument(
             "--backend", metavar="B", help=f"where times come from: {', '.join(known)} (see `opscope doctor`)"
@@ -60,14 +60,7 @@ unreadable input.
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--all", action="store_true", help="print every op")
-        parser.add_argument(
-            "--shape",
-            type=named_shape,
-            action="append",
-            default=[],
-            metavar="NAME=1x3x224x224",
-            help="shape of an input, or size of a named dimension (height=320); may be repeated",
-        )
+        add_shape(parser)
         parser.add_argument(
             "--advise",
             action="store_true",
@@ -89,6 +82,7 @@ unreadable input.
     def run(self, args: Namespace) -> int:
         """Profile the model, print the result, write the files asked for, and compare with the baseline."""
         from .. import api
+        from ..readers.torch import name_of
 
         keep_input(args.output, args.model)
         base = _baseline(args)  # read before a run of the same name replaces it
@@ -100,12 +94,12 @@ unreadable input.
             print(f"note: {note}", file=sys.stderr)
         recorded = api.profile(
             args.model,
-            args.target,
+            target=args.target,
             backend=args.backend,
             options=options,
             shapes=dict(args.shape),
             advise=args.advise,
-            run=args.output or Path(f"{args.model.stem}.run"),
+            run=args.output or Path(f"{name_of(args.model)}.run"),
             fresh=args.fresh,
             command=("opscope", *sys.argv[1:]),
             step=step,
@@ -321,10 +315,12 @@ def _write_files(result: Recording, args: Namespace, summaries: Sequence[tuple[S
 
 def _place(args: Namespace, asked: Path, name: str) -> Path:
     """Return the requested path; by default in the run folder, or in the working folder named after the model."""
+    from ..readers.torch import name_of
+
     if asked != _DEFAULT_PLACE:
         return asked
     folder: Path | None = args.output
-    return folder / name if folder is not None else Path(f"{args.model.stem}.{name}")
+    return folder / name if folder is not None else Path(f"{name_of(args.model)}.{name}")
 
 
 def _execute(args: Namespace, options: dict[str, Value]) -> None:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import keep_input, positive, write_result
+from ..commands.command import MODEL_HELP, keep_input, positive, write_result
 from ..commands.options import add_options, options_from
 from ..core.errors import UsageError
 from ..core.plugins import manifests
@@ -37,7 +37,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         styles = [style.name for manifest in manifests() for style in manifest.report_styles]
-        parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, TensorFlow Lite or MLIR file")
+        parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
         parser.add_argument("--format", choices=FORMATS, default="text", help="default: text; svg: the arena, drawn")
         parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
@@ -63,7 +63,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         if args.compat:
             report = api.styled_report(args.model, args.target, args.compat, options)
         else:
-            report = api.report(args.model, args.target, options)
+            report = api.report(args.model, target=args.target, options=options)
         write_result(_renderer(report, args), args.output)
         verdict = judge(report, limits)
         for check in verdict.checks:

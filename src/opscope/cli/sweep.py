@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ..commands.command import named_shape, positive, write_result
+from ..commands.command import add_shape, positive, write_result
 from ..core.errors import UsageError, printable
 from .profile import add_option, known_options, merged
 
@@ -53,14 +53,7 @@ interrupted: what had ended is kept.
         parser.add_argument(
             "--zip", action="append", default=[], metavar="AXIS,AXIS", help="these axes go together, value by value"
         )
-        parser.add_argument(
-            "--shape",
-            type=named_shape,
-            action="append",
-            default=[],
-            metavar="NAME=1x3x224x224",
-            help="shape of an input, or size of a named dimension, of every model; may be repeated",
-        )
+        add_shape(parser, of="of every model")
         parser.add_argument(
             "--jobs", type=positive, metavar="N", help="processes, or workers of --cluster, at once (default: cores)"
         )

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..commands.command import named_shape, positive, write_result
+from ..commands.command import add_shape, positive, write_result
 from ..commands.progress import counted
 from ..core.errors import UsageError
 from ..core.manifest import Can
@@ -32,14 +32,7 @@ examples:
         parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder that gets a run per point")
         parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
         parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument(
-            "--shape",
-            type=named_shape,
-            action="append",
-            default=[],
-            metavar="NAME=1x3x224x224",
-            help="shape of an input, or size of a named dimension (height=320); may be repeated",
-        )
+        add_shape(parser)
         group = parser.add_argument_group("choices, each a comma list")
         entries = [backends.find(name) for name in able]
         group.add_argument(

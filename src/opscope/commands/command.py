@@ -13,6 +13,8 @@ from typing import Protocol, TextIO
 from ..core.errors import UsageError
 from ..core.files import replacing
 
+MODEL_HELP = "ONNX, TensorFlow Lite, MLIR or .pt2 file; package.module:factory or hf:FOLDER for PyTorch"
+
 
 class Command(Protocol):
     """A verb. Its docstring is the description in --help."""
@@ -72,6 +74,19 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def add_shape(parser: ArgumentParser, of: str = "") -> None:
+    """Add `--shape`; `of` says whose, where that is more than one model."""
+    told = ", ".join(filter(None, ("shape of an input, or size of a named dimension (height=320)", of)))
+    parser.add_argument(
+        "--shape",
+        type=named_shape,
+        action="append",
+        default=[],
+        metavar="NAME=1x3x224x224",
+        help=f"{told}; may be repeated",
+    )
 
 
 def named_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from .provenance import Provenance
 
 Value = str | int | bool | None  # of an option
+MODULES = "torch"  # among the formats that a backend takes: modules of PyTorch, as they are
 
 
 class Option(NamedTuple):
@@ -154,7 +155,7 @@ class BackendEntry(NamedTuple):
     what_if: str = ""  # place of an object with `advise(…)` and `grid(…)`, for ADVISE and WHAT_IF
     axes: tuple[str, ...] = ()  # names of options that a what-if may vary
     recipe: str = ""  # place of a quantization.copies.Recipe: how copies are quantised for it
-    models: tuple[str, ...] = ()  # formats that it takes: onnx, tflite, mlir; empty: it finds out itself
+    models: tuple[str, ...] = ()  # formats that it takes: onnx, tflite, mlir, MODULES; empty: it finds out itself
     # that its models must have: a float model is brought to the first, if nothing else is asked for; empty: any
     precisions: tuple[str, ...] = ()
     part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
@@ -270,6 +271,7 @@ class Manifest(NamedTuple):
     same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
     memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
     trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
+    sampler: str = ""  # place of `sampled(log, device=0)`, a context in which a device's power is logged (power-log)
     opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -12,15 +11,14 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from ..core.errors import UsageError, printable
-from ..core.files import as_text, replacing
+from ..core.files import replacing
+from ..views.exports.table_files import Sheet, write_csv, write_xlsx
 from .place import needed
 from .query import VIEWS, Answer, ask
 from .schema import OK, TABLES
 from .store import Store
 from .table_views import plain
 
-_MOST_SHEET_ROWS = 1_048_575  # of a workbook, without the header
-_LONGEST_CELL = 32_767  # characters, of a workbook
 EXPERIMENT = "opscope"
 
 
@@ -38,17 +36,9 @@ def export(store: Store, form: str, output: str, *, table: str, where: str | Non
     return len(answer.rows)
 
 
-def _flat(value: object) -> object:
-    """A value in one field: what has parts is JSON."""
-    found = plain(value)
-    return json.dumps(found, ensure_ascii=False) if isinstance(found, dict | list) else found
-
-
-def _to_csv(answer: Answer, out: BinaryIO) -> None:
-    with as_text(out) as text:
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(answer.columns)
-        rows.writerows([_flat(value) for value in row] for row in answer.rows)
+def _sheet(answer: Answer) -> Sheet:
+    rows = ([plain(value) for value in row] for row in answer.rows)
+    return Sheet("cells", answer.columns, rows, len(answer.rows))
 
 
 def _to_json(answer: Answer, out: BinaryIO) -> None:
@@ -56,23 +46,11 @@ def _to_json(answer: Answer, out: BinaryIO) -> None:
     out.write(("[" + ",\n".join(lines) + "]\n").encode())
 
 
-def _to_xlsx(answer: Answer, out: BinaryIO) -> None:
-    if len(answer.rows) > _MOST_SHEET_ROWS:
-        raise UsageError(f"export xlsx: {len(answer.rows):,} rows; expected at most {_MOST_SHEET_ROWS:,}, or csv")
-    writer = needed("xlsxwriter", install="pip install 'opscope[xlsx]'")
-    strings = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}  # a name is never run
-    book = writer.Workbook(out, strings)
-    sheet = book.add_worksheet("cells")
-    sheet.write_row(0, 0, answer.columns)
-    for number, row in enumerate(answer.rows, start=1):
-        for column, value in enumerate(row):
-            found = _flat(value)
-            sheet.write(number, column, found[:_LONGEST_CELL] if isinstance(found, str) else found)
-    sheet.freeze_panes(1, 0)
-    book.close()
-
-
-_FILES: Mapping[str, Callable[[Answer, BinaryIO], None]] = {"csv": _to_csv, "json": _to_json, "xlsx": _to_xlsx}
+_FILES: Mapping[str, Callable[[Answer, BinaryIO], None]] = {
+    "csv": lambda answer, out: write_csv(_sheet(answer), out),
+    "json": _to_json,
+    "xlsx": lambda answer, out: write_xlsx([_sheet(answer)], out),
+}
 FORMS = (*_FILES, "mlflow")
 
 

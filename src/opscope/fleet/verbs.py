@@ -1,4 +1,4 @@
-"""One function per verb of sweeps and stores, for `import opscope` and the command line.
+"""One function per verb of sweeps, stores and baselines, for `import opscope` and the command line.
 
 A store is a folder, or an address that fsspec knows; `commit` and `created` are what rows are marked with.
 """
@@ -11,7 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import time
 
+from ..core.errors import UsageError
 from ..core.files import as_text, replacing
+from ..gate.figures import Figures
+from ..workflows import comparing
+from ..workflows.comparing import Source, Updated
+from . import sides
 from . import sweep as sweeps
 from .compaction import Cleaned
 from .export import export
@@ -117,6 +122,31 @@ def store_page(store: str | Path, output: str | Path, *, where: str = "", figure
     page = StorePage(where=where, given=[Path(file) for file in figures], beside=path.absolute().parent)
     with replacing(path) as out, as_text(out) as text:
         page.render(Store(store), text)
+
+
+def save_baseline(run: Source, file: str | Path) -> Figures:
+    """Write the numbers of a run to a new file that is small enough for a repository, or into a store: `STORE:NAME`."""
+    found = _in_store(file)
+    return comparing.save_baseline(run, Path(file)) if found is None else sides.save_baseline(_folder(run), *found)
+
+
+def update_baseline(run: Source, file: str | Path) -> Updated:
+    """Replace a baseline, in a file or a store, by the numbers of a run; returns what that changes."""
+    found = _in_store(file)
+    if found is None:
+        return comparing.update_baseline(run, Path(file))
+    return sides.update_baseline(_folder(run), *found, now_s=time())
+
+
+def _in_store(file: str | Path) -> tuple[str, str] | None:
+    """Store and name of a baseline that is in one; None: it is a file."""
+    return sides.split_side(str(file)) if ":" in str(file) else None
+
+
+def _folder(run: Source) -> Path:
+    if not isinstance(run, str | Path):
+        raise UsageError("baseline: what is put into a store is a run with its ops; expected the folder of one")
+    return Path(run)
 
 
 def _spec(spec: Spec | str | Path) -> Spec:

@@ -11,18 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..backends import registry as backends
 from ..conversion.plan import obstacle
 from ..core.entries import Known, called, known_entries, name_key
 from ..core.errors import UsageError, did_you_mean, printable
-from ..core.manifest import Manifest, Option, Value
+from ..core.manifest import MODULES, Manifest, Option, Value
 from ..core.plugins import load_place, manifests
 from ..core.provenance import Provenance
 from ..machine import catalogue as targets
 from ..machine.entry import WHY, CatalogueEntry, Source
 from ..machine.target import Target
 from .own_backends import ESTIMATE, OWN, SIMULATE, load_target
+
+if TYPE_CHECKING:
+    from ..readers.torch import TorchModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def choose(
     *,
     backend: str | None = None,
     options: Mapping[str, Value] | None = None,
-    model: Path | None = None,
+    model: Path | TorchModel | None = None,
     own_only: bool = False,
 ) -> Choice:
     """The best source that works here, or the one that is asked for.
@@ -123,7 +127,9 @@ def choose(
     return _best(entry, rest, model, own_only)
 
 
-def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | None, own_only: bool) -> Choice:
+def _best(
+    entry: CatalogueEntry, options: Mapping[str, Value], model: Path | TorchModel | None, own_only: bool
+) -> Choice:
     """The best source of those that work here, take the model and have the options; and why not a better one."""
     why_not = obstacles(entry, model, options, own_only=own_only)
     form = _form(entry, model)
@@ -142,14 +148,23 @@ def _best(entry: CatalogueEntry, options: Mapping[str, Value], model: Path | Non
 
 
 def obstacles(
-    entry: CatalogueEntry, model: Path | None, options: Mapping[str, Value], *, own_only: bool = False
+    entry: CatalogueEntry, model: Path | TorchModel | None, options: Mapping[str, Value], *, own_only: bool = False
 ) -> dict[Source, str]:
     """Of every source, best first, why it cannot tell about a model here; empty: it can."""
-    form = _form(entry, model)
-    return {source: _obstacle(source, form, own_only, options) for source in entry.sources}
+    form, as_it_is = _form(entry, model), MODULES if _is_module(model) else ""
+    return {
+        source: _obstacle(source, as_it_is if as_it_is in source.models else form, own_only, options)
+        for source in entry.sources
+    }
 
 
-def _form(entry: CatalogueEntry, model: Path | None) -> str:
+def _is_module(model: Path | TorchModel | None) -> bool:
+    from ..readers import is_torch_model
+
+    return model is not None and (not isinstance(model, Path) or is_torch_model(model))
+
+
+def _form(entry: CatalogueEntry, model: Path | TorchModel | None) -> str:
     """The format of the model, where sources differ in what they take."""
     return format_of(model) if len(entry.sources) > 1 and any(source.models for source in entry.sources) else ""
 
@@ -189,14 +204,11 @@ def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, V
     return ""
 
 
-def format_of(model: Path | None) -> str:
+def format_of(model: Path | TorchModel | None) -> str:
     """The word for the format of a model file; empty: there is none to look at."""
-    from ..readers import model_format, unpacked
+    from ..readers import given_format
 
-    if model is None:
-        return ""
-    with unpacked(model) as file:
-        return model_format(file).name.lower()
+    return "" if model is None else given_format(model).name.lower()
 
 
 def _option_names(backend: str) -> set[str]:

@@ -16,11 +16,11 @@ from ..core.files import write_bytes
 from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
 from ..gate.compare import compare as compare_figures
 from ..gate.comparison import ALLOWABLE, ROLLUPS, Comparison, SideBySide
-from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, Labels
+from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, Labels, known_labels
 from ..gate.limits import parse_limit
 from ..gate.run_figures import figures_of_parts, of_run
 from ..gate.side_by_side import side_by_side as put_side_by_side
-from ..recording.folder_reader import read_columns, read_run
+from ..recording.folder_reader import read_columns, read_op_cycles, read_run
 from ..recording.run import Run
 
 Source = str | Path | Run | Figures  # folder of a run, profile or baseline file, or what either holds
@@ -38,6 +38,7 @@ def _structure(run: Figures) -> Structure:
 
 LABELS: dict[str, Labels] = {
     "type": lambda run: [op.type or op.name for op in run.ops],
+    "module": lambda run: [op.module or op.name for op in run.ops],
     "layer": lambda run: _structure(run).layers,
     "block": lambda run: _structure(run).blocks,
     "engine": lambda run: [op.engine or "(unknown)" for op in run.ops],
@@ -91,7 +92,8 @@ def _figures_of_run(path: Path, label: str) -> Figures:
     if not summary.breakdown:  # an earlier version wrote it, or it tells no times
         summary = with_known_breakdown(read_run(path)).summary
     try:
-        return figures_of_parts(info, ops, summary, spans, label=label)
+        cycles = read_op_cycles(path, len(ops))
+        return figures_of_parts(info, ops, summary, spans, label=label, op_cycles=cycles)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{path}: {printable(str(error))}; expected the folder of a run") from error
 
@@ -130,7 +132,10 @@ def side_by_side(sources: Sequence[Source], *, by: str = "op") -> SideBySide:
         raise UsageError(f"--by {by}: not known; expected one of {', '.join(ROLLUPS)}")
     if len(sources) < 2:
         raise UsageError("compare: nothing to compare with; expected at least two runs")
-    return put_side_by_side(_read_all(sources), by=by, label=LABELS.get(by))
+    runs = _read_all(sources)
+    if by != "op" and by not in known_labels(LABELS, *runs):
+        raise UsageError(f"--by {by}: these runs do not tell it; expected runs of a model that PyTorch exported")
+    return put_side_by_side(runs, by=by, label=LABELS.get(by))
 
 
 def _read_all(sources: Sequence[Source]) -> list[Figures]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import UsageError, printable
 from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
-from ..device import Inference, collect, simulate
+from ..device import Inference, collect
 from ..device.host.inputs import Array
 from ..device.host.limits import check_duration, check_limits
 from ..device.host.pace import Pace
@@ -157,13 +157,10 @@ class Execution:
         self.loaded, self.options = loaded, options
         self.share = share or Share(1 if device_cores is None else slots_of(program, device_cores))
         self.slots = self.share.slots
-        steady = simulate(program, seed=options.seed)
         others = min(options.activations, self.slots) - 1 + self.share.foreign
-        self.program = beside_others(program, steady.total_cycles, others)
-        if others:
-            steady = simulate(self.program, seed=options.seed)
-        self.pace = Pace(self.program, steady.total_cycles, seed=options.seed)
-        check_duration(steady.total_cycles / program.clock_hz, source=printable(program.name))
+        self.program, cycles = beside_others(program, others, seed=options.seed)
+        self.pace = Pace(self.program, cycles, seed=options.seed)
+        check_duration(cycles / program.clock_hz, source=printable(program.name))
 
     def times(self, progress: Progress | None = None) -> HostTimes:
         return Pipeline(

@@ -12,8 +12,11 @@ from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
 from ..importers import combine, reading
 from ..importers.formats import UnknownFormatError, read_profile, read_profiles
+from ..importers.power_join import Align
 from ..program.wire import PROGRAM_MAGIC, STATS_MAGIC
+from ..recording.folder_reader import read_run
 from ..recording.recording import Recording
+from ..recording.recording_file import read_recording
 from ..recording.run import Run
 from .record import Recorded, analysed, run_of
 
@@ -25,15 +28,25 @@ def import_files(
     form: str | None,
     provenance: Provenance | None,
     clock_hz: float | None = None,
+    align: Align | None = None,
     command: tuple[str, ...],
     created: str,
 ) -> Recorded:
-    """All files together make one run; `provenance` takes the place of what the files let one think."""
+    """All files together make one run; `provenance` takes the place of what the files let one think.
+
+    A folder of a run among them is one of the parts: a log of power is laid over it.
+    """
+    runs = [_run_part(path) for path in files if path.is_dir()]
+    if runs and len(runs) < len(files):
+        logs = read_profiles([path for path in files if not path.is_dir()], form=form)
+        sha256 = runs[0][0].info.sha256
+        whole = combine.combine([*(part for _, part in runs), *logs], align)
+        return analysed(whole, folder, command=command, created=created, sha256=sha256)
     kinds = {path: reading.head_of(path)[:8] for path in files}
     if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
         return _import_captures(kinds, folder, command=command, created=created)
     try:
-        recording = combine.combine(read_profiles(files, form=form))
+        recording = combine.combine(read_profiles(files, form=form), align)
     except UnknownFormatError:
         for path in files:
             _refuse_model(path)
@@ -43,6 +56,14 @@ def import_files(
     if provenance is not None:
         recording = replace(recording, provenance=provenance, trace=replace(recording.trace, provenance=provenance))
     return analysed(recording, folder, command=command, created=created, sha256=None)
+
+
+def _run_part(folder: Path) -> tuple[Run, Recording]:
+    run = read_run(folder)
+    told = read_recording(folder, run)
+    if told is None:
+        raise ImportFileError(str(folder), "", "a run of an earlier version; expected one that keeps what was recorded")
+    return run, told
 
 
 def _refuse_model(path: Path) -> None:

@@ -13,13 +13,15 @@ from ..backends import registry as backends
 from ..backends.registry import BackendState
 from ..conversion.convert import Converted, converted
 from ..core.converting_options import DATA, PRECISION
-from ..core.errors import UsageError
-from ..core.manifest import Can, Value
+from ..core.errors import ModelError, UsageError, printable
+from ..core.manifest import MODULES, Can, Value
 from ..core.plugins import load_place, manifests
-from ..readers import unpacked
-from ..recording.recording import Recording
+from ..graph.graph import Op
+from ..readers import is_torch_model, model_format, unpacked
+from ..recording.recording import OpRecord, Recording
 
 if TYPE_CHECKING:
+    from ..readers.torch import TorchModel
     from ..recording.what_if import WhatIf
 
 PROFILING = "profiling"  # what `step` is told while a backend is at work
@@ -28,7 +30,7 @@ Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
 
 
 def profile(
-    model: Path,
+    model: Path | TorchModel,
     *,
     backend: str,
     options: Mapping[str, Value],
@@ -40,16 +42,36 @@ def profile(
     """Profile a model on a backend, converted to what it takes; with `advise`, causes cite what-if points."""
     what_ifs = backends.load_what_ifs(backend, Can.ADVISE) if advise else None  # one that cannot says so at once
     entry = backends.find(backend)
-    with unpacked(model) as file, converted(file, entry, options, shapes=shapes, tell=step) as given:
+    if MODULES in entry.models:
+        if step is not None:
+            step(PROFILING)
+        return _of_module(model, backend, options, shapes or {})
+    with unpacked(model, shapes) as file, converted(file, entry, options, shapes=shapes, tell=step) as given:
         if step is not None:
             step(PROFILING)
         result = backends.load(backend).profile(given.file, given.options, shapes=given.shapes)
-        result = replace(result, batch=batch_of(file, shapes))
+        result = _with_graph(result, file, shapes)
         if what_ifs is not None:
             result = what_ifs.advise(given.file, result, given.options, shapes=given.shapes or {}, progress=progress)
         if given.steps:
             result = _of_converted(result, given, options)
     return result if given.file == model else replace(result, model=str(model))
+
+
+def _of_module(model: Path | TorchModel, backend: str, options: Mapping[str, Value], shapes: Shapes) -> Recording:
+    """A model of PyTorch profiled as it is; a file of another form is refused."""
+    if isinstance(model, Path) and not is_torch_model(model):
+        problem = f"is {model_format(model).name}, and backend {backend} runs modules of PyTorch"
+        raise ModelError(str(model), "", f"{problem}; expected package.module:factory, hf:FOLDER or a .pt2 file")
+    from ..readers.torch import load
+
+    given = load(model, weights=True) if isinstance(model, Path) else model
+    strange = [name for name in shapes if name not in given.input_names()]
+    if strange:
+        names = ", ".join(given.input_names()) or "none: it runs on the inputs that it was exported with"
+        raise UsageError(f"--shape {printable(strange[0])}=…: no input of {given}; expected one of {names}")
+    found = backends.load_modules(backend).profile_module(given.with_shapes(shapes, None), options)
+    return replace(found, model=str(model))
 
 
 def _of_converted(result: Recording, given: Converted, options: Mapping[str, Value]) -> Recording:
@@ -79,7 +101,7 @@ def what_if(
     if backend is None and not able:
         raise UsageError("what-if: no backend here has one; expected a plug-in that does (see docs/plugins.md)")
     what_ifs = backends.load_what_ifs(backend or able[0], Can.WHAT_IF)
-    with unpacked(model) as file:
+    with unpacked(model, shapes) as file:
         result = what_ifs.grid(file, axes, shapes=shapes or {}, jobs=jobs, progress=progress)
     return result if file == model else _of_model(result, file, model)
 
@@ -107,7 +129,7 @@ def execute(
     shapes: Shapes | None = None,
 ) -> None:
     """Run a model on a backend for its outputs; `inputs` and `output` are archives of arrays (.npz)."""
-    with unpacked(model) as file:
+    with unpacked(model, shapes) as file:
         backends.load_executing(backend).execute(file, options, output, inputs=inputs, shapes=shapes)
 
 
@@ -115,7 +137,7 @@ def backend_states() -> tuple[BackendState, ...]:
     """Every backend that is known, and whether it works here."""
     from .own_backends import own_states
 
-    return (*own_states(), *(backends.load(name).state() for name in backends.names()))
+    return (*own_states(), *map(backends.state_now, backends.names()))
 
 
 def chrome_trace(recording: Recording) -> bytes:
@@ -141,17 +163,29 @@ def summary_file(recording: Recording, name: str, form: str) -> bytes:
     raise UsageError(f"--{name}: no plug-in makes it; expected one that does")
 
 
-def batch_of(model: Path, shapes: Shapes | None) -> int:
-    """Inputs at once, where our own reader can tell; a runtime may read models that it cannot."""
+def _with_graph(result: Recording, model: Path, shapes: Shapes | None) -> Recording:
+    """With what our own reader can tell of the model: inputs at once, and the Python code behind its ops.
+
+    A runtime may read models that it cannot.
+    """
     from ..core.errors import ProfilerError
     from ..readers import read_model
 
     try:
         graph = read_model(model, shapes=shapes)
     except ProfilerError:
-        return 1
+        return replace(result, batch=1)
     shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
-    return shape[0] if shape else 1
+    known = {op.name: op for op in graph.ops if op.module or op.line}
+    ops = tuple(_with_code(op, known) for op in result.ops) if known else result.ops
+    random = tuple(note.text for note in graph.notes if note.code == "random-weights")
+    return replace(result, batch=shape[0] if shape else 1, ops=ops, caveats=(*result.caveats, *random))
+
+
+def _with_code(record: OpRecord, known: Mapping[str, Op]) -> OpRecord:
+    """One that does the work of several is of the module of the first."""
+    found = next((known[name] for name in (record.name, *record.covers) if name in known), None)
+    return record if found is None else replace(record, module=found.module, line=found.line)
 
 
 def write_runs(

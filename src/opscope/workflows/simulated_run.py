@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from .. import __version__
 from ..core.errors import UsageError
 from ..core.keys import code_of, digest_of
-from ..machine.corners import Corner
+from ..machine.corners import Corner, range_with
 from ..machine.target import Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
+from ..readers.torch.sources import name_of
 from ..recording.host_times import STAGES, Rows, between
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
@@ -53,14 +54,15 @@ def compile_options(options: ProfileOptions) -> CompileOptions:
 
 
 def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -> tuple[int, int]:
-    """Latency with every figure of the target at the fast, and at the slow end of its range."""
+    """Latency with every figure of the target at the fast, and at the slow end of its range, and the model's error."""
     from ..device import simulate
 
     found = []
-    for corner in (Corner.FAST, Corner.SLOW):
+    for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(target, compile_options(options), corner=corner)
-        found.append(round(simulate(program, seed=options.seed).total_cycles / program.clock_hz * 1e9))
-    return min(found), max(found)
+        found.append(simulate(program, seed=options.seed).total_cycles / program.clock_hz * 1e9)
+    low, high = range_with(target.model_error, found[0], found[1:])
+    return round(low), round(high)
 
 
 def with_range(totals: Summary, low: int, high: int) -> Summary:
@@ -120,7 +122,7 @@ def with_options(
     shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in options.shapes.items())
     marks = {"program_key": keys.program, "run_key": keys.run}
     marks |= ({"shapes": shapes} if shapes else {}) | ({"target_file": target_file} if target_file else {})
-    return replace(recording, model=str(model), network=model.stem, options={**chosen, **marks})
+    return replace(recording, model=str(model), network=name_of(model), options={**chosen, **marks})
 
 
 def options_of_run(info: RunInfo) -> ProfileOptions:

@@ -134,7 +134,11 @@ def write_compare_page(runs: Sequence[tuple[str, Run]], out: BinaryIO) -> None:
 
 
 def _comparison(runs: Sequence[Run]) -> Comparison | None:
-    """None: there are more than two, or they are of different things and only stand side by side."""
+    """None: there are more than two, or they are of different things and only stand side by side.
+
+    A prediction beside a measurement is compared all the same: by how much it is off.
+    """
+    from ..gate.comparison import ALLOWABLE
     from .comparing import compare
 
     if len(runs) != 2:
@@ -142,7 +146,12 @@ def _comparison(runs: Sequence[Run]) -> Comparison | None:
     try:
         return compare(*runs)
     except UsageError:
+        pass
+    try:
+        found = compare(*runs, allow=ALLOWABLE)
+    except UsageError:
         return None
+    return found if found.families else None
 
 
 def span_pieces(run: Run) -> SpanRows | None:

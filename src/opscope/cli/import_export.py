@@ -1,4 +1,4 @@
-"""The verb `import`."""
+"""The verbs `import` and `export`: files of other programs into a run, and a run into files of theirs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..core.provenance import Provenance
 from ..core.units import parse_hertz
 from .profile import show
 
+ALIGN = ("clock", "marker", "activity")
 PROVENANCES = tuple(word for word in Provenance if word not in (Provenance.CALIBRATED, Provenance.EMULATED))
 
 
@@ -27,13 +28,21 @@ examples:
   opscope import compile.csv runtime.csv -o run
   opscope import runtime.csv -o run --provenance simulated
   opscope import board.log -o run --clock 120MHz
+  opscope import trace.json power.csv -o run --align activity
+  opscope import measured.run power.csv -o with-power.run
   opscope import --list
 
 Several files make one run: give those that are about the same one. Exit codes: 0 fine, 2 unreadable or unknown.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="profile files about one run")
+        parser.add_argument(
+            "files",
+            nargs="*",
+            type=Path,
+            metavar="FILE",
+            help="profile files about one run, or a run and a log of power",
+        )
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run; none: print only")
         parser.add_argument(
             "--format", metavar="NAME", help="format of the files (default: found by content; see --list)"
@@ -46,6 +55,12 @@ Several files make one run: give those that are about the same one. Exit codes: 
         )
         parser.add_argument(
             "--clock", metavar="HZ", help="what cycles of the file count, where it does not tell: 120MHz"
+        )
+        parser.add_argument(
+            "--align",
+            choices=ALIGN,
+            help="how times of a log of power are brought to the timeline (default: by its marker, else as they are, "
+            "else by activity)",
         )
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -66,6 +81,7 @@ Several files make one run: give those that are about the same one. Exit codes: 
             form=args.format,
             provenance=args.provenance,
             clock_hz=None if args.clock is None else parse_hertz(args.clock),
+            align=args.align,
             command=("opscope", *sys.argv[1:]),
         )
         show(recorded, as_json=args.json, top=args.top, more="--top N")
@@ -81,4 +97,48 @@ def _list(out: TextIO) -> None:
     out.write("\n".join(pairs([(form.name, form.describe) for form in formats()], indent="")) + "\n")
 
 
-COMMANDS = {"import": ImportCommand()}
+class ExportCommand:
+    """A run in the form of another program: tables, node data, benchmark files, timelines."""
+
+    examples = """\
+examples:
+  opscope export bert.run --format csv -o ops.csv
+  opscope export bert.run --format csv --table spans -o spans.csv
+  opscope export bert.run --format xlsx -o bert.xlsx
+  opscope export base.run new.run --format xlsx -o compared.xlsx
+  opscope export bert.run --format model-explorer -o times.json
+  opscope export bert.run --format model-explorer --table findings -o findings.json
+  opscope export bert.run --format pytest-benchmark -o bench.json
+  opscope export bert.run --format perfetto -o bert.pftrace
+  opscope export bert.run --format csv --list
+
+Tables of a store: `opscope store export`. Exit codes: 0 fine, 2 wrong usage or unreadable input.
+"""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        from ..workflows.exporting import FORMS
+
+        words = "; ".join(f"{name}: {form.help}" for name, form in FORMS.items())
+        parser.add_argument(
+            "runs", nargs="+", type=Path, metavar="RUN", help="a run; or two, whose comparison is meant"
+        )
+        parser.add_argument("--format", required=True, choices=tuple(FORMS), metavar="NAME", help=words)
+        parser.add_argument("--table", metavar="NAME", help="which table, where the format has several (see --list)")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the file")
+        parser.add_argument("--list", action="store_true", help="list the tables instead")
+
+    def run(self, args: Namespace) -> int:
+        """List the tables, or write the file."""
+        from ..workflows.exporting import export, tables_of
+
+        if args.list:
+            names = tables_of(args.runs, form=args.format)
+            write_result(lambda out: print(*names, sep="\n", file=out), None)
+            return 0
+        if args.output is None:
+            raise UsageError("export: no file given; expected -o FILE, or --list for the tables that there are")
+        print(f"wrote {export(args.runs, args.output, form=args.format, table=args.table)}", file=sys.stderr)
+        return 0
+
+
+COMMANDS = {"import": ImportCommand(), "export": ExportCommand()}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..backends.environment_maker import Plan
-    from ..backends.environments import EnvironmentState
-    from ..core.manifest import Environment
+    from ...backends.environment_maker import Plan
+    from ...backends.environments import EnvironmentState
+    from ...core.manifest import Environment
 
 SCHEMA = "opscope.setup/1"
 
@@ -50,8 +50,8 @@ uv is used where it is found, else venv and pip of a Python of the version that 
 
     def run(self, args: Namespace) -> int:
         """List the environments, or make or remove one."""
-        from ..backends import environment_maker, environments
-        from ..workflows import setting_up
+        from ...backends import environment_maker, environments
+        from ...workflows import setting_up
 
         if args.name is None or args.list:
             states = setting_up.environment_states()

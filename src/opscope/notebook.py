@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from .core.errors import printable
-from .core.units import format_latency
 from .recording import tables as run_tables
 from .recording.finding import Findings
 from .recording.run import Run, RunInfo
@@ -85,10 +83,7 @@ class RunView:
         return _frame(run_tables.read_table(self.path, "counters"))
 
     def __repr__(self) -> str:
-        info, latency = self.info, self._head.latency
-        network, target, provenance = (printable(word) for word in (info.network, info.target, info.provenance))
-        time = format_latency(latency.value_ns, latency.low_ns, None)
-        return f"<RunView {str(self.path)!r}: {network} on {target}, {time}, {provenance}>"
+        return f"<RunView {str(self.path)!r}: {self.info.headline(self._head.latency)}>"
 
     def _repr_html_(self) -> str:
         from .views.page.run_card import card

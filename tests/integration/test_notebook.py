@@ -7,6 +7,7 @@ import html.parser
 import json
 import re
 import shutil
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import opscope
 from opscope import api
 from opscope.core.errors import UsageError
+from opscope.core.units import format_latency
 from opscope.workflows import viewing
 from opscope.zoo import Recipe, make
 from opstats_folder import keyword_spotter
@@ -171,6 +173,21 @@ def test_a_profile_shows_itself(tmp_path: Path) -> None:
     make(Recipe("kws-cnn"), tmp_path / "kws.onnx")
     recorded = opscope.profile(tmp_path / "kws.onnx", "aic100-std", options={"cores": 2})
     assert "bound by <strong>" in recorded._repr_html_()
+    screen = str(recorded)
+    assert screen.startswith("kws on aic100-std, 2 cores (simulated)")
+    assert "COSTLIEST OPS" in screen
+    for shown in (repr(recorded), repr(recorded.run)):
+        assert shown.endswith(", simulated>")
+        assert len(shown) < 100
+
+
+def test_a_report_shows_its_headline(tmp_path: Path) -> None:
+    make(Recipe("kws-cnn"), tmp_path / "kws.onnx")
+    report = opscope.report(tmp_path / "kws.onnx", "max32690-cm4")
+    latency = report.totals.latency_s
+    assert latency is not None
+    time = format_latency(*(seconds * 1e9 for seconds in astuple(latency)))
+    assert repr(report) == f"<Report kws on max32690-cm4, {time}, {report.provenance}>"
 
 
 def test_a_real_notebook_shows_a_run_and_its_tables(folder: Path, tmp_path: Path) -> None:

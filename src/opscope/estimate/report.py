@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.errors import printable
 from ..core.provenance import Provenance
+from ..core.units import format_latency
 from ..graph.graph import Graph, Note
 from ..machine.target import Target
 from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggestion, Totals
@@ -51,7 +53,7 @@ class Layer:
     line: str = ""  # of the user's code that called for it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The five parts of a resource report."""
 
@@ -82,3 +84,11 @@ class Report:
     def unknown_ops(self) -> tuple[UnknownOp, ...]:
         """Layers without a cost, which make the totals lower bounds."""
         return tuple(UnknownOp(layer.name, layer.operator, layer.unknown) for layer in self.layers if layer.unknown)
+
+    def __repr__(self) -> str:  # the fields of a whole network are megabytes of text
+        latency = self.totals.latency_s
+        if latency is None:
+            time = "latency not known"
+        else:
+            time = format_latency(latency.value * 1e9, latency.low * 1e9, latency.high * 1e9)
+        return f"<Report {printable(self.model.name)} on {self.target.name}, {time}, {self.provenance}>"

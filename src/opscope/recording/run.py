@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ..core.errors import printable
 from ..core.meaning import Carries
 from ..core.provenance import Provenance, in_words
+from ..core.units import format_latency
 from ..graph.graph import ABSENT, Graph
 from ..program.bounds import Bounds
 from ..program.program import Detail, MemoryInfo, OpCycles, Operand, OpInfo, Program
 from .resources import Resources
-from .summary import Summary
+from .summary import Latency, Summary
 from .trace import Trace
 from .unknown import UnknownOp, unknown_of
 
@@ -50,6 +52,12 @@ class RunInfo:
     def obtained(self) -> str:
         """How its times were obtained, in words."""
         return in_words(self.provenance, self.basis)
+
+    def headline(self, latency: Latency) -> str:
+        """What ran where and how long it took, in one line."""
+        network, target, provenance = (printable(word) for word in (self.network, self.target, self.provenance))
+        time = format_latency(latency.value_ns, latency.low_ns, latency.high_ns)
+        return f"{network} on {target}, {time}, {provenance}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +146,7 @@ def routes_of(program: Program) -> tuple[RunRoute, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """One profile, whole."""
 
@@ -160,6 +168,9 @@ class Run:
     def routes(self) -> tuple[RunRoute, ...]:
         """That commands and spans point to."""
         return self.commands.routes
+
+    def __repr__(self) -> str:  # the fields of one run are megabytes of text
+        return f"<Run {self.info.headline(self.summary.latency)}>"
 
 
 def graph_edges(graph: Graph) -> npt.NDArray[np.void]:

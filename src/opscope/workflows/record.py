@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_TRACE_SPANS = 100_000  # above it the timeline is written in the binary form, which is a tenth of the size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Recorded:
     """The result of one profile, and where it was written."""
 
@@ -34,6 +34,17 @@ class Recorded:
     folder: Path | None = None  # None: nothing was written
     files: tuple[str, ...] = ()  # that a user opens, in the folder
     reused: str = ""  # what of an earlier profile was up to date: "program", "run"
+
+    def __repr__(self) -> str:
+        return f"<Recorded {self.run.info.headline(self.run.summary.latency)}>"
+
+    def __str__(self) -> str:
+        """The screen of `opscope profile`."""
+        from ..views.text.profile_text import ProfileText
+
+        screen = StringIO()
+        ProfileText(more="run.summary.ops").render(self.run, self.findings, self.recording, screen)
+        return screen.getvalue()
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -167,7 +167,7 @@ def test_an_estimate_has_its_graph_and_what_lies_in_memory(tmp_path: Path, model
     recorded = api.profile(model, "max32690-cm4", run=tmp_path / "r")
     run = recorded.run
     assert run.graph is not None
-    ops = run.trace.spans["op"].tolist()
+    ops = run.commands.rows["op"].tolist()
     assert set(run.graph.tolist()) <= {(ops[a], ops[b]) for a, b, _ in run.trace.edges.tolist()}
     found = {(track.name, track.unit) for track in run.trace.counters}
     assert found == {("RAM: arena in use", "bytes"), ("RAM: arena reach", "bytes")}

@@ -21,7 +21,10 @@ def evenly(report: Report) -> Report:
 
 def drawn(run: Run) -> list[Seen]:
     """From the start of a command until the last one that depends on its data is done."""
-    when = {int(span["command"]): (int(span["start_ns"]), int(span["end_ns"])) for span in run.trace.spans}
+    when: dict[int, tuple[int, int]] = {}
+    for span in run.trace.spans:  # what comes before the work of a command lies before it in the table
+        first, _ = when.get(int(span["command"]), (int(span["start_ns"]), 0))
+        when[int(span["command"])] = first, int(span["end_ns"])
     found = []
     for command, row in enumerate(run.commands.rows):
         if row["local_bytes"]:

@@ -680,6 +680,7 @@ export interface LayerResources {
 export interface CostPart {
   resource: string;
   cycles: number;
+  binds: boolean;
 }
 /**
  * A change worth making, with the numbers before and after.

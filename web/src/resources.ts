@@ -43,15 +43,23 @@ export const atLeast = (resources: Resources): string =>
 /** The same before the RAM, where tensors have no size. */
 const ramLeast = ({ memory }: Pick<Resources, "memory">): string => (memory.unknown_tensors ? "at least " : "");
 
-/** Time by the resource that binds each layer, longest first. */
+/** What a layer's time is made of; of runs that do not tell, the resource that takes longest. */
+function spent(layer: LayerResources): [string, number][] {
+  const parts = layer.costs.filter((part) => part.binds);
+  const whole = parts.reduce((sum, part) => sum + part.cycles, 0);
+  const seconds = layer.latency_s ?? 0;
+  return whole ? parts.map((part) => [part.resource, (seconds * part.cycles) / whole]) : [[layer.bound, seconds]];
+}
+
+/** Time by the resources that layers take it of, longest first. */
 export function bindings(layers: LayerResources[]): (Share & { layers: number })[] {
   const found = new Map<string, { ns: number; layers: number }>();
   let whole = 0;
-  for (const layer of layers) {
-    if (!layer.latency_s) continue;
-    const sum = found.get(layer.bound) ?? { ns: 0, layers: 0 };
-    found.set(layer.bound, { ns: sum.ns + layer.latency_s * 1e9, layers: sum.layers + 1 });
-    whole += layer.latency_s * 1e9;
+  for (const [resource, seconds] of layers.flatMap(spent)) {
+    if (!seconds) continue;
+    const sum = found.get(resource) ?? { ns: 0, layers: 0 };
+    found.set(resource, { ns: sum.ns + seconds * 1e9, layers: sum.layers + 1 });
+    whole += seconds * 1e9;
   }
   return [...found]
     .map(([cause, sum]) => ({ cause, ...sum, share: sum.ns / whole }))
@@ -163,7 +171,7 @@ export function boundSection(resources: Resources, from: string): HTMLElement {
     el(
       "p",
       { class: "note" },
-      "A layer takes as long as its slowest resource: speeding up any other one gains nothing. ",
+      "Engines and memories hide behind the slowest of them; starts, changes of layout and exchanges come on top. ",
       unknownNote(resources),
       provenance(from),
     ),
@@ -183,10 +191,11 @@ export function timeByLayer(app: App, resources: Resources): HTMLElement {
     colour: Number(causeClass(part.cause, number).slice(1)),
     values: resources.layers.map((layer) => (layer.bound === part.cause ? ns(layer.latency_s) : null)),
   }));
+  const drawn = lines.filter((line) => line.values.some((value) => value !== null));
   return section(
     title,
-    layerChart(app, lines, "ns", { bars: true, limit: null }),
-    el("p", { class: "note" }, "in the colour of the resource that binds each layer. ", unknownNote(resources)),
+    layerChart(app, drawn, "ns", { bars: true, limit: null }),
+    el("p", { class: "note" }, "in the colour of what takes most of each layer. ", unknownNote(resources)),
   );
 }
 

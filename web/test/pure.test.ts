@@ -378,6 +378,22 @@ test("time by binding resource leaves out layers without a time, and its shares 
   );
 });
 
+test("time by binding resource counts parts that come on top, and none that hide", () => {
+  const costs = [
+    { resource: "cpu", cycles: 60, binds: true },
+    { resource: "RAM", cycles: 50, binds: false },
+    { resource: "launch", cycles: 20, binds: true },
+  ];
+  const found = bindings([{ ...layer, costs, latency_s: 4e-6 }]);
+  assert.deepEqual(
+    found.map((part) => [part.cause, format.percent(part.share)]),
+    [
+      ["cpu", "75.0%"],
+      ["launch", "25.0%"],
+    ],
+  );
+});
+
 test("parameters of layers, less what they share, plus what was converted, are those of the model", () => {
   const layers = [layer, { ...layer, shared_bytes: 40 }];
   const totals = { parameter_bytes: 30 } as Resources["totals"];

@@ -18,10 +18,11 @@ def bound_by_bytes(run: Run) -> frozenset[int]:
 
 
 def memory_bound_ops(run: Run) -> Flags:
-    """One flag per op: most of its cycles by resource are those of a memory, or the limits of the machine say it."""
+    """One flag per op: most of its cycles by resource are those of a memory; without such cycles, the limits of the
+    machine say it."""
     flags = np.zeros(len(run.ops), np.bool_)
+    flags[list(_by_limits(run) - {row.op for row in run.commands.op_cycles})] = True
     flags[[op for op, command in _by_cycles(run) if command == NO_COMMAND]] = True
-    flags[list(_by_limits(run))] = True
     return flags
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..core.meaning import Does
 from ..core.units import Cycles
 from ..machine.target import Figure
 
@@ -12,6 +13,15 @@ DISPATCH = "dispatch"
 LAYOUT = "layout"
 EXCHANGE = "exchange"
 CALL = "call"
+
+# What cycles are spent on that are those of no engine and no memory.
+AROUND = {
+    LAUNCH: Does.LAUNCH,
+    DISPATCH: Does.LAUNCH,
+    CALL: Does.LAUNCH,
+    LAYOUT: Does.LAYOUT,
+    EXCHANGE: Does.MOVE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,18 @@ class Cost:
         by_resource = self.by_resource()
         longest = max(hidden, key=lambda resource: (by_resource[resource], resource), default="")
         return [part for part in self.parts if not part.overlaps or part.resource == longest]
+
+    def spent(self, work: Does) -> dict[Does, float]:
+        """The total by what it is spent on: starting, converting and handing over, then the work itself, if any.
+
+        Args:
+            work: what the op does; cycles on engines and memories are of that.
+        """
+        found = {work: 0.0}
+        for part in self.binding():
+            does = AROUND.get(part.resource, work)
+            found[does] = found.get(does, 0.0) + part.cycles
+        return {does: found[does] for does in sorted(found, key=lambda does: (does is work, does))}
 
     @property
     def bound(self) -> str:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..core.meaning import Does, LaneRole
+from ..core.meaning import Carries, Does, LaneRole
 from ..graph.kinds import what_kind_does
 from ..machine.target import ANY, Holds, Target
-from ..program.program import COMMAND, NO_ROUTE, OpInfo
+from ..program.program import COMMAND, NO_ROUTE, OpCycles, OpInfo
 from ..recording.build import program_ops
 from ..recording.finding import Trial
 from ..recording.recording import Recording
 from ..recording.resources import MemoryUse
-from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, graph_edges
+from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, RunRoute, graph_edges
 from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal, Summary
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
-from .cost import CALL
+from .cost import CALL, EXCHANGE
 from .peaks import peaks_of
 from .recorded_arena import MARKS, Arena, arena_of
 from .recorded_operands import details_of, memories_of
-from .recorded_resources import outer_bytes, resources_of
+from .recorded_resources import outer_bytes, resource_cycles, resources_of
 from .report import Layer, Report
 
 NANO = 1e9
+_CPU = "CPU"  # what runs a layer that no engine takes
+_SPAN_KEYS = ("lane", "op", "command", "name", "does", "start_ns", "end_ns")
+
+EXCHANGES = (RunRoute(EXCHANGE, Carries.MULTICAST),)  # the one route that formulas tell of: between cores
 
 
 def estimated(report: Report) -> Recording:
@@ -34,7 +38,7 @@ def estimated(report: Report) -> Recording:
     arena = arena_of(report, edges)
     commands = _commands(report, arena)[np.array(arena.order, np.int64)]
     details = details_of(report, arena)
-    trace = _trace(report, arena, commands, [detail.name for detail in details], _command_edges(arena, edges))
+    trace = _trace(report, arena, commands, [detail.name for detail in details], _command_edges(report, arena, edges))
     batch = _batch(report)
     totals = _summary(report, arena, trace, batch)
     target = report.target
@@ -58,7 +62,14 @@ def estimated(report: Report) -> Recording:
         inferences=1,
         numbers=(0,),
         notes=report.graph.assumptions,
-        commands=CommandTable.from_details(commands, details, kinds=("", *MARKS), places=memories_of(target)),
+        commands=CommandTable.from_details(
+            commands,
+            details,
+            kinds=("", *MARKS),
+            routes=EXCHANGES,
+            places=memories_of(target),
+            op_cycles=tuple(_op_cycles(report)),
+        ),
         graph=edges,
         resources=resources_of(report),
         bounds=peaks_of(target, ((engine.name, engine, engine.units) for engine in target.engines)),
@@ -78,13 +89,26 @@ def _batch(report: Report) -> int:
     return next((shape[0] for shape in shapes if shape), 1)
 
 
-def _command_edges(arena: Arena, edges: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """From layers and marks to commands, which stand in the order of the arena."""
+def _op_cycles(report: Report) -> Iterator[OpCycles]:
+    for number, layer in enumerate(report.layers):
+        for row in resource_cycles(layer, report.target):
+            yield OpCycles(number, row.resource, row.is_memory, row.cycles)
+
+
+def _command_edges(report: Report, arena: Arena, edges: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """From layers and marks to commands, which stand in the order of the arena.
+
+    Layers run one behind the other: where the next one is on another engine, an edge without data says so.
+    """
     place = np.argsort(np.array(arena.order, np.int64))
+    engines = [layer.engine for layer in report.layers]
+    data = [*arena.edges[::-1], *((source, target) for source, target in edges.tolist())]
+    known = set(data)
+    turns = [(n, n + 1) for n in range(len(engines) - 1) if engines[n] != engines[n + 1] and (n, n + 1) not in known]
     # Of those that end at once, analysis takes the last as what was waited for: a layer before an input before scratch.
-    pairs = place[np.array([*arena.edges[::-1], *edges.tolist()], np.int64).reshape(-1, 2)]
+    pairs = place[np.array([*turns, *data], np.int64).reshape(-1, 2)]
     table = np.zeros(len(pairs), EDGE)
-    table["source"], table["target"], table["data"] = pairs[:, 0], pairs[:, 1], True
+    table["source"], table["target"], table["data"] = pairs[:, 0], pairs[:, 1], np.arange(len(pairs)) >= len(turns)
     return table[np.argsort(table["target"], kind="stable")]
 
 
@@ -128,30 +152,56 @@ def _bounds(report: Report) -> list[int]:
     return [round(float(end) * NANO) for end in seconds]
 
 
+_Row = tuple[int, int, int, int, Does, int, int]  # lane, op, command, name, does, start, end
+
+
 def _trace(
     report: Report, arena: Arena, commands: npt.NDArray[np.void], words: Sequence[str], edges: npt.NDArray[np.void]
 ) -> Trace:
-    """A span for every command; none where the times do not make a whole."""
+    """A span for every command, and before it what comes before its work; none where the times do not make a whole."""
     known = bool(report.layers) and report.totals.latency_s is not None
-    lanes: dict[str, int] = {}
-    call = known and round(report.call_s * NANO) > 0
-    spans = blank_spans(len(commands) + call if known else 0)
-    layers, bounds, steps = report.layers, _bounds(report), arena.steps
-    for command, number in enumerate(arena.order) if known else ():
-        step = steps[number]
-        lane = lanes.setdefault(layers[min(step, len(layers) - 1)].engine or "CPU", len(lanes))
-        op, end = (number, bounds[step + 1]) if number < len(layers) else (NONE, bounds[step])  # a mark is no op's work
-        row = spans[command]
-        row["lane"], row["kind"], row["op"], row["command"], row["name"] = lane, SpanKind.OP, op, command, command
-        row["start_ns"], row["end_ns"], row["does"] = bounds[step], end, commands["does"][command]
-    names = (*(words[detail] for detail in commands["detail"]), CALL)
-    if call:  # before the first layer, on its engine: nothing else runs
-        row = spans[len(commands)]
-        row["lane"], row["kind"], row["op"], row["command"] = 0, SpanKind.OP, NONE, NONE
-        row["name"], row["start_ns"], row["end_ns"], row["does"] = len(commands), 0, bounds[0], Does.LAUNCH
-    rows = tuple(Lane(0, 0, engine, role=LaneRole.ENGINE) for engine in lanes)
+    engines = list(dict.fromkeys(layer.engine or _CPU for layer in report.layers))
+    rows = list(_rows(report, arena, engines)) if known else []
+    spans = blank_spans(len(rows))
+    spans["kind"] = SpanKind.OP
+    for number, row in enumerate(rows):
+        for key, value in zip(_SPAN_KEYS, row, strict=True):
+            spans[key][number] = value
+    spans["route"][(spans["does"] == Does.MOVE) & (spans["op"] != NONE)] = 0
+    core = 0 if report.cores == report.devices == 1 else NONE  # else a lane stands for the engines of all cores
+    lanes = tuple(Lane(0, core, engine, role=LaneRole.ENGINE) for engine in (engines if known else ()))
+    names = (*(words[detail] for detail in commands["detail"]), *(does.label for does in Does), CALL)
     counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
-    return Trace(rows, names, spans, edges, counters, samples, report.provenance)
+    return Trace(lanes, names, spans, edges, counters, samples, report.provenance)
+
+
+def _rows(report: Report, arena: Arena, engines: Sequence[str]) -> Iterator[_Row]:
+    """Spans in order of commands; what comes before work is named by what it does, behind the names of commands."""
+    layers, bounds, steps = report.layers, _bounds(report), arena.steps
+    for command, number in enumerate(arena.order):
+        step = steps[number]
+        lane, start = engines.index(layers[min(step, len(layers) - 1)].engine or _CPU), bounds[step]
+        if number >= len(layers):  # a mark is no op's work
+            yield lane, NONE, command, command, Does.MOVE, start, start
+            continue
+        *before, (work, end) = spent_until(_spent(layers[number]), start, bounds[step + 1])
+        for does, until in before:
+            yield lane, number, command, len(steps) + does, does, start, until
+            start = until
+        yield lane, number, command, command, work, start, end
+    if bounds[0] > 0:  # before the first layer, on its engine: nothing else runs
+        yield 0, NONE, NONE, len(steps) + len(Does), Does.LAUNCH, 0, bounds[0]
+
+
+def spent_until(spent: Mapping[Does, float], start_ns: int, end_ns: int) -> list[tuple[Does, int]]:
+    """What a time is spent on, one after the other, each with its end; the last one is there if it has no time too."""
+    whole, at = sum(spent.values()), 0.0
+    found = []
+    for does, part in spent.items():
+        at += part
+        found.append((does, start_ns + round((end_ns - start_ns) * at / whole) if whole else end_ns))
+    starts = [start_ns, *(end for _, end in found)]
+    return [*(row for row, start in zip(found[:-1], starts, strict=False) if row[1] > start), found[-1]]
 
 
 def _occupancy(report: Report, arena: Arena) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
@@ -185,6 +235,10 @@ def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
 
 def _does(layer: Layer) -> Does:
     return what_kind_does(layer.kind)
+
+
+def _spent(layer: Layer) -> Mapping[Does, float]:
+    return {_does(layer): 1.0} if layer.cost is None else layer.cost.spent(_does(layer))
 
 
 def _summary(report: Report, arena: Arena, trace: Trace, batch: int) -> Summary:
@@ -244,7 +298,7 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
     length = trace.spans["end_ns"] - trace.spans["start_ns"]
     busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
     return tuple(
-        LaneTotal(0, 0, lane.name, round(ns), None, (wall or 0) - round(ns))
+        LaneTotal(lane.device, lane.core, lane.name, round(ns), None, (wall or 0) - round(ns))
         for lane, ns in zip(trace.lanes, busy, strict=True)
     )
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
 from ..machine.target import ANY, Figure, Target
+from ..recording.recording import ResourceCycles
 from ..recording.resources import CostPart, LayerResources, Resources, TargetFigure
+from .cost import Cost
 from .report import Layer, Report
 
 _NAMED = {
@@ -47,7 +49,7 @@ def _layer(layer: Layer, target: Target) -> LayerResources:
         energy_j=layer.energy_j,
         power_w=layer.power_w,
         bound=layer.bound if layer.cost is not None else "",
-        costs=() if layer.cost is None else tuple(CostPart(*part) for part in layer.cost.by_resource().items()),
+        costs=() if layer.cost is None else tuple(_parts(layer.cost)),
         macs=layer.macs,
         element_ops=layer.element_ops,
         work_known=layer.work_known,
@@ -60,9 +62,27 @@ def _layer(layer: Layer, target: Target) -> LayerResources:
     )
 
 
+def _parts(cost: Cost) -> Iterator[CostPart]:
+    binding = {part.resource for part in cost.binding()}
+    for resource, cycles in cost.by_resource().items():
+        yield CostPart(resource, cycles, resource in binding)
+
+
 def outer_bytes(layer: Layer, target: Target) -> int:
     """Bytes that a layer moves through memories beyond the cores: what the bandwidth of those limits."""
     return sum(layer.traffic.get(memory.name, 0) for memory in target.memories if memory.is_outer)
+
+
+def resource_cycles(layer: Layer, target: Target) -> tuple[ResourceCycles, ...]:
+    """What the layer would take if one engine or memory alone bound it."""
+    outer = {memory.name: memory.is_outer for memory in target.memories}
+    known = {engine.name: False for engine in target.engines} | outer
+    found = {} if layer.cost is None else layer.cost.by_resource()
+    return tuple(
+        ResourceCycles(resource, known[resource], round(cycles * (layer.trips or 1)))
+        for resource, cycles in found.items()
+        if resource in known
+    )
 
 
 def target_figures(target: Target) -> Iterator[TargetFigure]:

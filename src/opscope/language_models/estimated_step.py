@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..core.meaning import Carries
-from ..estimate.cost import CALL, EXCHANGE, LAUNCH, LAYOUT
+from ..core.meaning import Carries, Does
+from ..estimate.cost import AROUND, CALL
 from ..estimate.estimator import Estimate, estimate
 from ..estimate.price import Machine
 from ..machine.target import Holds, Route
@@ -20,7 +20,7 @@ from .decoder_graph import Storage, repeated_graph
 from .point import Spread
 
 LINK = "link"
-_BOUND = {LAUNCH: "launch", LAYOUT: "layout", EXCHANGE: LINK, CALL: "host", LINK: LINK}
+_BOUND = {Does.LAUNCH: "launch", Does.LAYOUT: "layout", Does.MOVE: LINK}
 _SUMS = 2  # of a layer, behind its attention and its feed-forward part: where devices that share products meet
 
 
@@ -146,7 +146,8 @@ def _bounds(found: Estimate) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for cost, trips in found.costs:
         for part in cost.binding():
-            word = _BOUND.get(part.resource, "memory" if part.resource in outer else "compute")
+            does = AROUND.get(part.resource)
+            word = _BOUND[does] if does is not None else "memory" if part.resource in outer else "compute"
             seconds[word] = seconds.get(word, 0.0) + part.cycles * trips / found.machine.clock_hz
     return seconds
 

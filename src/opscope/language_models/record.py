@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ..core.meaning import Carries, Does, LaneRole
 from ..core.provenance import Provenance
-from ..graph.kinds import what_kind_does
+from ..estimate.recorded import spent_until
 from ..machine.target import Holds, Target
-from ..program.program import COMMAND, NO_ROUTE, Detail
+from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
 from ..recording.build import lane_totals, op_totals
 from ..recording.language_model import LanguageModel, Ranged, TokenPoint, scaled
 from ..recording.recording import OpRecord, Recording, Value
@@ -119,17 +119,13 @@ def _runs(ops: Sequence[StepOp], model: Architecture) -> Iterator[_Run]:
                 yield first + number, round(start), round(at)
 
 
-def _does(op: StepOp) -> Does:
-    return Does.MOVE if op.block == LINK else what_kind_does(op.kind) if op.kind else Does.LAUNCH
-
-
 def _record(op: StepOp, times_ns: Sequence[int]) -> OpRecord:
     return OpRecord(
         op.full_name,
         type=op.type,
         kind=op.kind,
         location=f"{op.phase}/{op.block}",
-        does=_does(op),
+        does=op.does,
         engines=(op.engine,) if op.engine else (),
         calls=len(times_ns) or None,
         time_ns=sum(times_ns),
@@ -140,22 +136,33 @@ def _record(op: StepOp, times_ns: Sequence[int]) -> OpRecord:
 
 def _trace(ops: Sequence[StepOp], runs: Sequence[_Run], provenance: Provenance) -> Trace:
     names = dict.fromkeys(ops[number].engine or _OTHER_LANE for number, _, _ in runs)
-    lanes = (*(Lane(0, 0, name, role=LaneRole.ENGINE) for name in names), Lane(0, NONE, "phases", role=LaneRole.MARKER))
+    # a lane stands for the engines of all cores and devices
+    lanes = tuple(Lane(0, NONE, name, role=LaneRole.ENGINE) for name in names)
     places = {name: number for number, name in enumerate(names)}
-    spans = blank_spans(len(runs))
+    rows = list(_rows(ops, runs))
+    spans = blank_spans(len(rows))
     spans["kind"] = SpanKind.OP
-    spans["command"] = np.arange(len(runs))
-    if runs:
-        spans["op"], spans["start_ns"], spans["end_ns"] = np.array(runs, np.int64).T
-    spans["name"] = spans["op"]
-    spans["lane"] = [places[ops[number].engine or _OTHER_LANE] for number, _, _ in runs]
-    spans["does"] = [_does(ops[number]) for number, _, _ in runs]
-    spans["route"] = [0 if ops[number].block == LINK else NONE for number, _, _ in runs]
-    words = (*(op.full_name for op in ops), PREFILL, DECODE)
-    marks = _marks(ops, runs, lane=len(lanes) - 1, name=len(ops))
+    if rows:
+        table = np.array(rows, np.int64).T
+        spans["command"], spans["op"], spans["name"], spans["does"], spans["start_ns"], spans["end_ns"] = table
+    spans["lane"] = [places[ops[row[1]].engine or _OTHER_LANE] for row in rows]
+    spans["route"] = np.where(spans["does"] == Does.MOVE, 0, NONE)
+    words = (*(op.full_name for op in ops), PREFILL, DECODE, *(does.label for does in Does))
+    marks = _marks(ops, runs, lane=len(lanes), name=len(ops))
     edges = np.zeros(max(len(runs) - 1, 0), EDGE)
     edges["source"], edges["target"], edges["data"] = np.arange(len(edges)), np.arange(len(edges)) + 1, True
-    return Trace(lanes, words, np.concatenate((spans, marks)), edges, (), np.zeros(0, COUNTER), provenance)
+    all_lanes = (*lanes, Lane(0, NONE, "phases", role=LaneRole.MARKER))
+    return Trace(all_lanes, words, np.concatenate((spans, marks)), edges, (), np.zeros(0, COUNTER), provenance)
+
+
+def _rows(ops: Sequence[StepOp], runs: Sequence[_Run]) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Command, op, name, what it does, start and end of every span: of each run, what comes before work, and work."""
+    for command, (number, begin, end) in enumerate(runs):
+        parts = spent_until(ops[number].spent, begin, end)
+        starts = (begin, *(until for _, until in parts))
+        for (does, until), start in zip(parts[:-1], starts, strict=False):
+            yield command, number, len(ops) + 2 + does, does, start, until
+        yield command, number, number, parts[-1][0], starts[-2], end
 
 
 def _marks(ops: Sequence[StepOp], runs: Sequence[_Run], *, lane: int, name: int) -> npt.NDArray[np.void]:
@@ -175,8 +182,12 @@ def _commands(ops: Sequence[StepOp], runs: Sequence[_Run]) -> CommandTable:
     numbers = [number for number, _, _ in runs]
     rows["op"] = rows["detail"] = numbers
     rows["ordinal"], rows["route"] = np.arange(len(runs)), NO_ROUTE
-    rows["does"] = [_does(ops[number]) for number in numbers]
-    return CommandTable.from_details(rows, [Detail(op.full_name, "", "", "", (), "") for op in ops], routes=_ROUTES)
+    rows["does"] = [ops[number].does for number in numbers]
+    details = [Detail(op.full_name, "", "", "", (), "") for op in ops]
+    cycles = tuple(
+        OpCycles(number, row.resource, row.is_memory, row.cycles) for number, op in enumerate(ops) for row in op.cycles
+    )
+    return CommandTable.from_details(rows, details, routes=_ROUTES, op_cycles=cycles)
 
 
 def _totals(point: Point, ops: Sequence[OpRecord], trace: Trace, target: Target) -> Summary:

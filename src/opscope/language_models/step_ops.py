@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.meaning import Does
 from ..estimate.estimator import Estimate, estimate
 from ..estimate.recorded import limits_of
+from ..estimate.recorded_resources import resource_cycles
+from ..graph.kinds import what_kind_does
 from ..machine.target import Holds
+from ..recording.recording import ResourceCycles
 from .decoder import Step, decode
 from .decoder_graph import repeated_graph
+from .estimated_step import LINK
 from .point import Phase, Point
 from .points import Estimator
 
@@ -31,6 +36,9 @@ class StepOp:
     macs: int | None
     moved_bytes: int | None  # through the memory that holds weights and cache
     layer: int | None  # which of the different layers it belongs to; None: it is before or behind all layers
+    does: Does
+    spent: Mapping[Does, float]  # its time by what it is spent on, in order; its work is the last
+    cycles: tuple[ResourceCycles, ...] = ()  # of one run
 
     @property
     def full_name(self) -> str:
@@ -79,7 +87,7 @@ def _phase(name: str, phase: Phase, priced: Estimate, times: int) -> Iterator[St
         sums[block] = sums.get(block, 0.0) + (layer.latency_s or 0.0)
     whole = phase.time_ms.value / 1e3 if phase.time_ms else 0.0
     for block, layer, words in zip(blocks, priced.layers, attributes, strict=True):
-        number = words.get("layer")
+        number, does = words.get("layer"), what_kind_does(layer.kind)
         yield StepOp(
             phase=name,
             name=layer.name,
@@ -93,10 +101,14 @@ def _phase(name: str, phase: Phase, priced: Estimate, times: int) -> Iterator[St
             macs=layer.macs * times,
             moved_bytes=layer.traffic.get(memory, 0) * times,
             layer=number if isinstance(number, int) else None,
+            does=does,
+            spent={does: 1.0} if layer.cost is None else layer.cost.spent(does),
+            cycles=resource_cycles(layer, priced.machine.target),
         )
     for block, share in phase.shares.items():
         if block not in sums and share > _LEAST_SHARE:  # between devices, or around all ops
-            yield StepOp(name, block, block, "", block, "", whole * share, None, None, None)
+            does = Does.MOVE if block == LINK else Does.LAUNCH
+            yield StepOp(name, block, block, "", block, "", whole * share, None, None, None, does, {does: 1.0})
 
 
 def in_order(ops: Sequence[StepOp], layers: Sequence[int]) -> Iterator[tuple[int, float]]:

@@ -174,6 +174,7 @@ class CostPart:
 
     resource: str
     cycles: float
+    binds: bool = False  # it is part of the layer's time, and hides behind no other resource
 
 
 @dataclass(frozen=True, slots=True)

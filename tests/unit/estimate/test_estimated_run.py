@@ -12,6 +12,7 @@ from opscope import api
 from opscope.analysis.run_totals import with_breakdown
 from opscope.estimate.recorded import estimated, suggested
 from opscope.estimate.report import Report
+from opscope.graph.kinds import what_kind_does
 from opscope.recording.build import to_run
 from opscope.recording.finding import Trial
 from opscope.recording.resources import Footprint, Range, Suggestion
@@ -74,7 +75,7 @@ def test_every_layer_keeps_its_work_and_its_engine(report: Report) -> None:
 
 def test_an_edge_goes_from_the_layer_that_writes_to_the_one_that_reads(report: Report) -> None:
     run = run_of(report)
-    edges, layer = run.trace.edges, run.trace.spans["op"]
+    edges, layer = run.trace.edges, run.commands.rows["op"]
     assert (edges["source"] < edges["target"]).all()
     written = {tensor: number for number, op in enumerate(report.graph.ops) for tensor in op.outputs}
     expected = {(written[t], n) for n, op in enumerate(report.graph.ops) for t in op.inputs if t in written}
@@ -118,3 +119,38 @@ def test_what_a_report_suggests_is_a_change_that_was_tried(report: Report) -> No
         Suggestion("guess", "unknown", (), before, replace(after, latency_s=None)),
     )
     assert suggested(replace(report, suggestions=told)) == (Trial("half the channels", 500_000_000, 4.0),)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "target"),
+    [
+        (Recipe("bert-base", weights=False), "aic100-std"),
+        (Recipe("mobilenetv2", format="tflite", precision="int8"), "torq-sl2610"),
+        (Recipe("mobilenetv2", weights=False), "qcs8550-proxy"),
+        (Recipe("resnet50", weights=False), "nvidia-h200"),
+        (Recipe("kws-cnn", weights=False), "stm32n6"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
+def test_the_verdict_is_the_sum_of_what_costs_are_made_of(recipe: Recipe, target: str, tmp_path: Path) -> None:
+    """What the formulas say a layer waits for is what its Run says: no second opinion from MACs and bytes."""
+    model = tmp_path / f"net.{recipe.format}"
+    make(recipe, model)
+    report = api.report(model, target, advise=False)
+    run = with_breakdown(run_of(report))
+    told: dict[str, float] = {"launch": report.call_s}
+    outer = {memory.name for memory in report.target.memories if memory.is_outer}
+    for layer in report.layers:
+        assert layer.cost is not None
+        work = what_kind_does(layer.kind).label
+        for part in layer.cost.binding():
+            word = {"dispatch": "launch", "exchange": "link"}.get(part.resource, part.resource)
+            if word not in {"launch", "link", "layout"}:
+                slow = part.resource in outer and work == "compute"
+                word = "memory" if slow else "unknown" if work == "host" else work
+            told[word] = told.get(word, 0.0) + part.cycles * (layer.trips or 1) / run.info.clocks_hz["core"]
+    shown = {row.cause: row.ns for row in run.summary.breakdown}
+    assert {cause for cause, seconds in told.items() if seconds * 1e9 > len(report.layers)} <= set(shown)
+    for cause, ns in shown.items():
+        assert ns == pytest.approx(told[cause] * 1e9, abs=2 * len(report.layers))
+    assert run.info.classified == ()

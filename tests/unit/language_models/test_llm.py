@@ -53,6 +53,14 @@ def test_points_that_cannot_be_are_refused(named: dict[str, object], problem: st
         LlmOptions(**named)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("devices", [1, 4])
+def test_a_run_and_its_rows_say_the_same_of_what_binds(config: Path, devices: int) -> None:
+    found = llm(config, TARGET, prompt=(128,), context=(512,), devices=devices, created="")
+    point = language_model_of(found).points[0]
+    assert found.findings.bound in {point.bound_prefill, point.bound_decode}
+    assert found.run.info.classified == ()
+
+
 def test_the_timeline_is_one_prompt_and_one_token_layer_by_layer(config: Path) -> None:
     found = llm(config, TARGET, prompt=(128,), context=(512,), created="")
     run, point = found.run, language_model_of(found).points[0]
@@ -62,7 +70,7 @@ def test_the_timeline_is_one_prompt_and_one_token_layer_by_layer(config: Path) -
     assert run.summary.latency.value_ns == pytest.approx(both, abs=2)
     assert int(run.trace.spans["end_ns"].max()) == pytest.approx(both, abs=2)
     product = next(n for n, op in enumerate(run.ops) if op.name.startswith("decode/") and "q_proj" in op.name)
-    assert int((run.trace.spans["op"] == product).sum()) == CONFIG["num_hidden_layers"]
+    assert int((run.commands.rows["op"] == product).sum()) == CONFIG["num_hidden_layers"]
     assert not [law for law in check_laws(run) if law.holds is False]
 
 

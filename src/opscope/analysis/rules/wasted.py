@@ -13,7 +13,7 @@ from ...core.units import format_percent
 from ...graph.kinds import KINDS, Family
 from ...recording.finding import NO_COMPUTE, OUTLIER, Finding
 from ...recording.summary import OpTotal
-from ..causes import does_of
+from ..causes import LAUNCH, LAYOUT, LINK, does_of
 from ..graph_patterns import DataFlow
 from ..roofline import least_ns
 from ..run_analysis import RunAnalysis
@@ -77,13 +77,13 @@ def _only_moves(analysis: RunAnalysis, op: OpTotal) -> bool:
 def outliers(analysis: RunAnalysis) -> Iterator[Draft]:
     """Ops of a modelled run that take so much longer than their work needs that the model itself is in doubt."""
     for ops in _doubted(analysis):
-        cost, ratio = _path_ns(analysis, ops), _ratio(analysis, ops[0]) or 1.0
+        cost, ratio, took = _path_ns(analysis, ops), _ratio(analysis, ops[0]) or 1.0, _work_ns(analysis, ops[0])
         positions = _positions(analysis, [op.op for op in ops if op.op is not None])
         yield Draft(
             Finding(
                 OUTLIER,
                 f"{_named(ops)}: the model's time is {_times(ratio)} what bytes and operations need",
-                f"{_who(ops[0])}; {time(ops[0].wall_ns or 0)} for work of {time((ops[0].wall_ns or 0) / ratio)} at the "
+                f"{_who(ops[0])}; {time(took)} for work of {time(took / ratio)} at the "
                 "least: measure it on a device before you believe the total",
                 tuple(op.name for op in ops)[:MOST_NAMES],
                 cost,
@@ -142,7 +142,16 @@ def _positions(analysis: RunAnalysis, places: Sequence[int]) -> np.ndarray[tuple
 
 def _ratio(analysis: RunAnalysis, op: OpTotal) -> float | None:
     least = least_ns(analysis, op)
-    return op.wall_ns / least if least and op.wall_ns else None
+    return _work_ns(analysis, op) / least if least and op.wall_ns else None
+
+
+def _work_ns(analysis: RunAnalysis, op: OpTotal) -> int:
+    """The time of an op without what starts it, converts its inputs and hands over, where the run tells those apart."""
+    work = analysis.work
+    around = (work.op == op.op) & np.isin(work.cause, (LAUNCH, LINK))
+    if does_of(op) is not Does.LAYOUT:
+        around |= (work.op == op.op) & (work.cause == LAYOUT)
+    return max((op.wall_ns or 0) - int(work.ns[around].sum()), 0)
 
 
 def _times(ratio: float) -> str:

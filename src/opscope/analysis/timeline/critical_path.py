@@ -27,7 +27,7 @@ LAUNCH_GAP_NS = 5_000  # a shorter gap between two activities is what starting o
 MOST_STEPS = 2_000  # that a result lists
 _WORDS = {
     DATA: "data of {}",
-    ORDER: "memory of {}",
+    ORDER: "its turn after {}",  # memory is used again, or layers run one behind the other
     ISSUE: "issue of {}",
     LANE: "lane {} was busy",
     STAGE: "the end of {}",

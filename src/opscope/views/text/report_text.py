@@ -7,6 +7,7 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
+from ...estimate.cost import CALL
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, MemoryStack, OtherPlan, Range, Totals
 from .columns import at_least, bar, battery_line, columns, pairs, unknown_lines, with_origin
@@ -66,7 +67,7 @@ def _headline(report: Report) -> Iterable[str]:
         [
             ("memory", f"{fits}: {memory}"),
             ("latency", _latency(report.totals)),
-            ("bound by", _bound(report.layers)),
+            ("bound by", _bound(report)),
         ]
     )
 
@@ -88,15 +89,18 @@ def _range(value: Range) -> str:
     return f"{format_seconds(value.value)}  (range {format_seconds(value.low)} – {format_seconds(value.high)})"
 
 
-def _bound(layers: Sequence[Layer]) -> str:
-    """Which resource sets the time, by share of cycles."""
-    cycles: dict[str, float] = {}
-    for layer in layers:
-        if layer.bound:
-            cycles[layer.bound] = cycles.get(layer.bound, 0.0) + (layer.cycles or 0.0)
-    total = sum(cycles.values())
-    ranked = sorted(cycles, key=lambda name: -cycles[name])
-    return ", ".join(f"{name} {format_percent(cycles[name] / total, 0)}" for name in ranked[:4]) if total else UNKNOWN
+def _bound(report: Report) -> str:
+    """What the time is spent on, by resource: of each layer, the parts that make its total."""
+    seconds = {CALL: report.call_s}
+    for layer in report.layers:
+        parts = [] if layer.cost is None else layer.cost.binding()
+        whole = sum(part.cycles for part in parts)
+        for part in parts:
+            share = part.cycles / whole if whole else 0.0
+            seconds[part.resource] = seconds.get(part.resource, 0.0) + share * (layer.latency_s or 0.0)
+    total = sum(seconds.values())
+    ranked = [name for name in sorted(seconds, key=lambda name: -seconds[name]) if seconds[name]]
+    return ", ".join(f"{name} {format_percent(seconds[name] / total, 0)}" for name in ranked[:4]) or UNKNOWN
 
 
 def _model(report: Report) -> Iterable[str]:

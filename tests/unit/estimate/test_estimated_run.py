@@ -154,3 +154,11 @@ def test_the_verdict_is_the_sum_of_what_costs_are_made_of(recipe: Recipe, target
     for cause, ns in shown.items():
         assert ns == pytest.approx(told[cause] * 1e9, abs=2 * len(report.layers))
     assert run.info.classified == ()
+
+
+def test_no_finding_says_who_waits_for_whom(tmp_path: Path) -> None:
+    make(Recipe("bert-base", weights=False, options={"layers": 2}), tmp_path / "net.onnx")
+    recorded = api.report_run(api.report(tmp_path / "net.onnx", "aic100-std"))
+    assert len(recorded.run.trace.lanes) > 1
+    assert "wait" not in {finding.id for finding in recorded.findings.findings}
+    assert not any("more cores" in finding.action for finding in recorded.findings.findings)

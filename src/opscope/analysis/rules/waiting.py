@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core.columns import Numbers, distinct
+from ...core.provenance import Provenance
 from ...core.units import format_percent
 from ...recording.finding import Finding, WaitFor
 from ...recording.trace import NONE
@@ -26,7 +27,9 @@ UNEVEN = 1.10  # busiest core or device, to their mean
 
 
 def waits(analysis: RunAnalysis) -> Iterator[Draft]:
-    """Who keeps engines waiting, where it costs the run time."""
+    """Who keeps engines waiting, where it costs the run time; formulas lay layers end to end, and do not know."""
+    if analysis.run.info.provenance in (Provenance.ESTIMATED, Provenance.CALIBRATED):
+        return
     lanes = {use.engine: use.lanes for use in analysis.engines}
     stalls, found = analysis.stalls, 0
     for row in waits_for(analysis):

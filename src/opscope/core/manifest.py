@@ -10,7 +10,7 @@ as each string would be compiled.
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from pathlib import Path
+from os import PathLike
 from typing import NamedTuple
 
 from .provenance import Provenance
@@ -254,7 +254,7 @@ class Manifest(NamedTuple):
     title: str
     package: str  # that relative places start from: `__package__` of the module that holds the manifest
     order: int = 100  # place among the plug-ins, in lists and when files are offered; equal ones by name
-    targets: Path | None = None  # folder of TOML files
+    targets: str | PathLike[str] = ""  # folder of TOML files, from the plug-in's package
     entries: tuple[Entry, ...] | str = ()  # what its backends profile for, or the place of such a tuple
     formats: tuple[Format, ...] = ()
     hints: tuple[Hint, ...] = ()

@@ -15,9 +15,6 @@ NAME, LOCATION, STRUCTURE = "name", "location", "structure"  # how ops of two ru
 FUSED, SPLIT = "fused", "split"  # several became one; one became several
 ADDED, REMOVED = "added", "removed"
 
-ROLLUPS = ("op", "type", "module", "layer", "block", "engine")
-ALLOWABLE = ("target", "provenance", "model", "batch")  # differences that a user may insist on
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -121,8 +118,8 @@ class Comparison:
     new: Figures
     metrics: tuple[Difference, ...]
     ops: tuple[OpDifference, ...]  # largest change first
-    rollups: Mapping[str, tuple[OpDifference, ...]]  # by ROLLUPS without "op"
-    explanations: Mapping[str, Explanation]  # by ROLLUPS; empty: one of the latencies is unknown
+    rollups: Mapping[str, tuple[OpDifference, ...]]  # by COMPARED_BY without "op"
+    explanations: Mapping[str, Explanation]  # by COMPARED_BY; empty: one of the latencies is unknown
     verdict: Verdict
     notes: tuple[str, ...] = ()  # what was insisted on, what noise is unknown
     families: tuple[Family, ...] = ()  # of a prediction beside a measurement
@@ -162,7 +159,7 @@ class SideBySide:
 
     runs: tuple[Figures, ...]
     metrics: tuple[SideRow, ...]
-    by: str  # one of ROLLUPS
+    by: str  # one of COMPARED_BY
     rows: tuple[SideRow, ...]  # times, in the order of the costliest
     matched: tuple[int, ...]  # per run: ops that are also in the first
     notes: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from ..conversion.plan import obstacle
 from ..core.entries import Known, called, known_entries, name_key
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import MODULES, Manifest, Option, Value
-from ..core.plugins import load_place, manifests
+from ..core.plugins import load_place, manifests, target_folder
 from ..core.provenance import Provenance
 from ..machine import catalogue as targets
 from ..machine.entry import WHY, CatalogueEntry, Source
@@ -278,7 +278,7 @@ def _source(known: Known) -> Source:
 
 
 def _owner(path: Path) -> Manifest | None:
-    return next((m for m in manifests() if m.targets is not None and m.targets == path.parent), None)
+    return next((manifest for manifest in manifests() if target_folder(manifest) == path.parent), None)
 
 
 def _groups() -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, whole_in
-from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
+from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
 
 TOOL = "Vela"
 TOTAL = "cycles"
@@ -57,7 +57,6 @@ class VelaLayers:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.VENDOR_MODEL,
-            trace=empty_trace(Provenance.VENDOR_MODEL),
             ops=ops,
             metrics=metrics if not on_cpu else metrics[1:],
             checks=(_longest_resource(rows),),
@@ -86,7 +85,6 @@ class VelaSummary:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.VENDOR_MODEL,
-            trace=empty_trace(Provenance.VENDOR_MODEL),
             metrics=metrics,
             checks=tuple(_time_is_cycles(row)),
             notes=tuple(notes),

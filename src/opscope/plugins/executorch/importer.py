@@ -111,7 +111,6 @@ class EtRecord:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.COMPILER_FACT,
-            trace=empty_trace(Provenance.COMPILER_FACT),
             ops=ops,
             metrics=(Metric("ops", len(ops), "1"),),
             notes=("no times: give the ETDump of a run too",),

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.errors import ImportFileError
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered
-from ...recording.recording import LATENCY, Check, Metric, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, Recording
 from ...recording.summary import HostStage
 
 TOOL = "qaic-runner"
@@ -70,7 +70,6 @@ class RunnerStdout:
             source=str(path),
             tool=TOOL,
             provenance=provenance,
-            trace=empty_trace(provenance),
             metrics=tuple(metrics),
             checks=tuple(checks),
             notes=(*notes, *unread.notes()),
@@ -123,7 +122,6 @@ class LatencyFile:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             metrics=tuple(metrics),
             checks=tuple(_identities(columns, table)),
             notes=unread.notes(),
@@ -213,7 +211,6 @@ class LatencyPercentiles:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             metrics=tuple(metrics),
             checks=tuple(_mean_identity(means)),
             notes=unread.notes(),

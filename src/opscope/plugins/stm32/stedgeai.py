@@ -12,7 +12,7 @@ import msgspec
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, read_bytes, to_ns
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
 
 TOOL = "ST Edge AI Core"
 T = TypeVar("T")
@@ -120,7 +120,6 @@ class StEdgeAiInfo:
             source=str(path),
             tool=f"{TOOL} {tool.version}".strip(),
             provenance=provenance,
-            trace=empty_trace(provenance),
             ops=ops,
             metrics=tuple(_metrics(file, ops)),
             checks=tuple(_checks(file, nodes, buffers)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, to_ns, whole_in
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from .stedgeai import HOSTS, TOOL
 
 _MS = 1e6
@@ -72,7 +72,6 @@ class StEdgeAiReport:
             source=str(path),
             tool=found.tool,
             provenance=provenance,
-            trace=empty_trace(provenance),
             ops=ops,
             metrics=metrics,
             checks=tuple(_checks(found, ops)),

@@ -13,7 +13,7 @@ from ...core.errors import printable
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, head_of, number_in, numbered, read_bytes, to_ns
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 
 TOOL = "OpenVINO benchmark_app"
 _MS = 1e6
@@ -66,7 +66,6 @@ class OpenVinoCounters:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             metrics=tuple(metrics),
             checks=tuple(_checks(tables, totals, digit)),
@@ -231,7 +230,6 @@ class OpenVinoReport:
             source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             metrics=(*_results(results), *_setup(setup)),
             notes=(*notes, *unread.notes()),
             target=setup.get("target device"),

@@ -268,7 +268,6 @@ class Manifest(NamedTuple):
     report_styles: tuple[ReportStyle, ...] = ()
     summary_files: tuple[SummaryFile, ...] = ()
     examples: tuple[Example, ...] = ()
-    same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
     memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
     trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     sampler: str = ""  # place of `sampled(log, device=0)`, a context in which a device's power is logged (power-log)

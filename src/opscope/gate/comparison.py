@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.provenance import Provenance
-from ..core.units import UNKNOWN, format_bytes, format_joules, format_percent, format_seconds
+from ..core.units import UNKNOWN, format_bytes, format_joules, format_ns, format_percent
 from .families import Family
 from .figures import BYTES, JOULES, NS, PER_SECOND, Figures, Spread
 from .verdict import Verdict
@@ -170,7 +170,7 @@ def show_value(value: float | None, unit: str) -> str:
     if value is None:
         return UNKNOWN
     if unit == NS:
-        return format_seconds(value / 1e9)
+        return format_ns(value)
     if unit == BYTES:
         return format_bytes(value)
     if unit == JOULES:

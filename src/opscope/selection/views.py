@@ -8,8 +8,8 @@ from dataclasses import asdict
 from itertools import islice
 from typing import NamedTuple, TextIO
 
-from .. import __version__
 from ..core.errors import printable
+from ..core.json_files import PRODUCER
 from ..core.units import UNKNOWN, format_bytes, format_joules, format_latency, format_percent, format_seconds
 from ..fleet.schema import OK
 from ..machine.entry import WHY
@@ -188,7 +188,7 @@ class BakeoffJson:
     def render(self, found: Bakeoff, out: TextIO) -> None:
         data = {
             "schema": SCHEMA,
-            "producer": {"name": "opscope", "version": __version__},
+            "producer": PRODUCER,
             "model": {"name": found.model, "path": found.path, "sha256": found.sha256},
             "kinds": {kind: WHY[kind] for kind in found.kinds},
             "rows": [row_json(row) for row in found.rows],

@@ -62,7 +62,7 @@ def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
 
 def _unary(code: str, options: Options) -> Callable[[Sheet, Step], None]:
     def emit(sheet: Sheet, step: Step) -> None:
-        sheet.op(code, [sheet.value(_source(step))], step.output, options)
+        sheet.op(code, [sheet.value(step.source)], step.output, options)
 
     return emit
 
@@ -72,7 +72,7 @@ def _hard_sigmoid(sheet: Sheet, step: Step) -> None:
     three, sixth = (sheet.number(f"{step.name}/{name}", n) for name, n in (("three", 3.0), ("sixth", 1 / 6)))
     clipped = Value(f"{step.name}/clipped", step.output.shape, span=(0.0, 6.0))
     sheet.images |= {clipped.name} if step.output.name in sheet.images else set()
-    shifted = sheet.op("ADD", [sheet.value(_source(step)), three], clipped, {0: ("Int8", RELU6)})
+    shifted = sheet.op("ADD", [sheet.value(step.source), three], clipped, {0: ("Int8", RELU6)})
     sheet.op("MUL", [shifted, sixth], step.output, {0: ("Int8", NO_ACTIVATION)})
 
 
@@ -96,13 +96,13 @@ def _slice(sheet: Sheet, step: Step) -> None:
 
 def _reshape(sheet: Sheet, step: Step) -> None:
     shape = sheet.stored_shape(step.output)
-    inputs = [sheet.value(_source(step)), sheet.integer_parameter(f"{step.name}/shape", shape)]
+    inputs = [sheet.value(step.source), sheet.integer_parameter(f"{step.name}/shape", shape)]
     sheet.op("RESHAPE", inputs, step.output, {0: shape})
 
 
 def _transpose(sheet: Sheet, step: Step) -> None:
     """Transpose from the stored order; if that already is the requested order, the result is an alias."""
-    x = _source(step)
+    x = step.source
     stored = sheet.order(x)
     order = [stored.index(axis) for axis in _axes(step, "perm")]
     if order == sorted(order):
@@ -113,7 +113,7 @@ def _transpose(sheet: Sheet, step: Step) -> None:
 
 
 def _reduce_mean(sheet: Sheet, step: Step) -> None:
-    x = _source(step)
+    x = step.source
     stored = sheet.order(x)
     axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
     inputs = [sheet.value(x), sheet.integer_parameter(f"{step.name}/axes", axes)]
@@ -123,7 +123,7 @@ def _reduce_mean(sheet: Sheet, step: Step) -> None:
 def _softmax(sheet: Sheet, step: Step) -> None:
     """Write a softmax with output range 0 to 1: integer kernels support no other scale."""
     shares = replace(step.output, span=(0.0, 1.0))
-    sheet.op("SOFTMAX", [sheet.value(_source(step))], shares, {0: ("Float32", 1.0)})
+    sheet.op("SOFTMAX", [sheet.value(step.source)], shares, {0: ("Float32", 1.0)})
 
 
 def _batch_matmul(sheet: Sheet, step: Step) -> None:
@@ -132,7 +132,7 @@ def _batch_matmul(sheet: Sheet, step: Step) -> None:
 
 
 def _gelu(sheet: Sheet, step: Step) -> None:
-    sheet.op("GELU", [sheet.value(_source(step))], step.output, {0: ("Bool", False)})  # not the approximation
+    sheet.op("GELU", [sheet.value(step.source)], step.output, {0: ("Bool", False)})  # not the approximation
 
 
 def _gather(sheet: Sheet, step: Step) -> None:
@@ -165,13 +165,6 @@ def _expand(sheet: Sheet, step: Step) -> None:
     if not isinstance(weight, Weight):
         raise TypeError(f"{step.name}: only constants are repeated here")
     sheet.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
-
-
-def _source(step: Step) -> Value:
-    x = step.inputs[0]
-    if not isinstance(x, Value):
-        raise TypeError(f"{step.name}: reads {x.name}, not a value")
-    return x
 
 
 def _axis(step: Step) -> int:

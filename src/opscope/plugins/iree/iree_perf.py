@@ -26,7 +26,6 @@ from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
 TOOL = "IREE"
 PROVENANCE = Provenance.MEASURED
-FORMAT = "ireeperf-jsonl"
 DISPATCH, EXECUTE = "dispatch", "execute"
 _TRANSFERS = ("fill", "copy", "update")
 _HOST_NS = "iree_host_time_ns"

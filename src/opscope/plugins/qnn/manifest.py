@@ -117,7 +117,6 @@ MANIFEST = Manifest(
     ),
     faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
     trace_words=TRACE_WORDS,
-    same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
     summary_files=(
         SummaryFile(
             "qhas",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ....core.provenance import Provenance
-from ....recording.recording import Metric, Recording, StageTime
+from ....recording.recording import Metric, Recording, StageTime, empty_trace
 from ....recording.summary import Latency, MemoryTotal
 from .events import FINALIZE_TIME, Message
 
@@ -27,6 +27,7 @@ def with_estimates(facts: Recording, prepared: Sequence[Message]) -> Recording:
     return replace(
         facts,
         provenance=model,
+        trace=empty_trace(model),
         latency=Latency(_ns(value) or 0, _ns(low), _ns(high), model),
         inferences=1,
         metrics=tuple(_metrics(prepared)),

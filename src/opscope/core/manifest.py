@@ -8,7 +8,7 @@ as each string would be compiled.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from os import PathLike
 from typing import NamedTuple
@@ -275,40 +275,25 @@ class Manifest(NamedTuple):
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""
-        groups: dict[
-            str,
-            Sequence[
-                Format
-                | Environment
-                | BackendEntry
-                | InterpreterEntry
-                | RewriteEntry
-                | Verb
-                | Face
-                | ReportStyle
-                | SummaryFile
-            ],
-        ] = {
-            "format": self.formats,
-            "environment": self.environments,
-            "backend": self.backends,
-            "interpreter": self.interpreters,
-            "rewrite": self.rewrites,
-            "verb": self.verbs,
-            "face": self.faces,
-            "report style": self.report_styles,
-            "summary file": self.summary_files,
+        return {
+            f"plug-in {self.name}",
+            *(f"format {form.name}" for form in self.formats),
+            *(f"environment {made.name}" for made in self.environments),
+            *(f"backend {backend.name}" for backend in self.backends),
+            *(f"interpreter {entry.name}" for entry in self.interpreters),
+            *(f"rewrite {entry.name}" for entry in self.rewrites),
+            *(f"verb {verb.name}" for verb in self.verbs),
+            *(f"face {face.name}" for face in self.faces),
+            *(f"report style {style.name}" for style in self.report_styles),
+            *(f"summary file {file.name}" for file in self.summary_files),
         }
-        return {f"plug-in {self.name}"} | {f"{kind} {entry.name}" for kind, group in groups.items() for entry in group}
 
     def mistakes(self) -> Iterator[str]:
         """What its writer got wrong."""
-        for form in self.formats:
-            if not form.signatures or any(sign == Signature() for sign in form.signatures):
-                yield f"format {form.name}: a signature that says nothing would fit every file"
-        for hint in self.hints:
-            if not hint.signatures or any(sign == Signature() for sign in hint.signatures):
-                yield f"hint on {hint.what}: a signature that says nothing would fit every file"
+        signs = [(f"format {form.name}", form.signatures) for form in self.formats]
+        for what, signatures in (*signs, *((f"hint on {hint.what}", hint.signatures) for hint in self.hints)):
+            if not signatures or Signature() in signatures:
+                yield f"{what}: a signature that says nothing would fit every file"
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"

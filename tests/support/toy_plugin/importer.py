@@ -23,7 +23,6 @@ class ToyFile:
         return Recording(
             maker=self.name,
             provenance=Provenance.MEASURED,
-            source=str(path),
             tool="a toy's tool",
             metrics=(Metric(LATENCY, int(str(microseconds)) * 1000, "ns"),),
         )

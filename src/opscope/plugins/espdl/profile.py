@@ -51,7 +51,6 @@ class ModelLog:
             raise ImportFileError(str(path), "", "tables without rows; expected what Model::profile prints")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="ESP-DL",
             provenance=Provenance.MEASURED,
             ops=tuple(found.modules),

@@ -54,7 +54,6 @@ class VelaLayers:
         metrics = (Metric(TOTAL, total, "cycles"), Metric("MACs", sum(op.macs or 0 for op in ops), "1"))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.VENDOR_MODEL,
             ops=ops,
@@ -82,7 +81,6 @@ class VelaSummary:
         metrics = tuple(_totals(row))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.VENDOR_MODEL,
             metrics=metrics,

@@ -84,7 +84,6 @@ class EtDump:
         samples = [_length(_whole(run)) for run in runs]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             trace=_trace(seen),
@@ -108,7 +107,6 @@ class EtRecord:
         ops = tuple(replace(_about((node,), node.name), name=node.name) for node in record.nodes if not node.is_call)
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.COMPILER_FACT,
             ops=ops,

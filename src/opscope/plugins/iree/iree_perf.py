@@ -92,7 +92,6 @@ class IreePerf:
         notes = (f"records that are counted only: {left}",) if left else ()
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=f"{TOOL} (schema {found.version})",
             provenance=PROVENANCE,
             trace=trace,

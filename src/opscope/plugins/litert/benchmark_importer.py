@@ -71,7 +71,6 @@ class TfliteBenchmark:
             notes = (*notes, "no table of nodes: run benchmark_model with --enable_op_profiling=true")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="benchmark_model (TFLite)",
             provenance=Provenance.MEASURED,
             ops=ops,

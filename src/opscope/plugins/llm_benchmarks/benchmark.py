@@ -118,7 +118,6 @@ def recording(
     )
     return Recording(
         maker=maker,
-        source=str(path),
         tool=tool,
         provenance=Provenance.MEASURED,
         model=model or None,

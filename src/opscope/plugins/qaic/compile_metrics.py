@@ -72,7 +72,6 @@ class CompileMetrics:
         notes = (f"{other} other lines are not read",) if other else ()
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=tool,
             provenance=PROVENANCE,
             metrics=(*metrics.values(), *(metric for moved in traffic for metric in moved.metrics())),

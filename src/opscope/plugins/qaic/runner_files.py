@@ -67,7 +67,6 @@ class RunnerStdout:
         notes = (f"{other} other lines are not read",) if other else ()
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=provenance,
             metrics=tuple(metrics),
@@ -119,7 +118,6 @@ class LatencyFile:
         metrics = [metric for place, name in enumerate(columns) for metric in _spread(name, table[:, place])]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             metrics=tuple(metrics),
@@ -208,7 +206,6 @@ class LatencyPercentiles:
             means.update((match[1], value) for name, value in named if name == "mean")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             metrics=tuple(metrics),

@@ -94,7 +94,6 @@ def _recording(maker: str, path: Path, found: Console, table: Table | None) -> R
     target, how = _target(found, table)
     return Recording(
         maker=maker,
-        source=str(path),
         tool=_tool(found),
         producer=found.versions,
         provenance=provenance,

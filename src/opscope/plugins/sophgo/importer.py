@@ -91,7 +91,6 @@ class CompiledFile:
         return Recording(
             maker=self.name,
             provenance=fact,
-            source=str(path),
             tool=TOOL,
             target=compiled.chip,
             ops=tuple(rows),

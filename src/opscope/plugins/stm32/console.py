@@ -87,7 +87,6 @@ class PerformanceLog:
         shown = same[-1]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=" ".join(filter(None, ("aiSystemPerformance", fields.get("Tool revision", "")))),
             provenance=Provenance.MEASURED,
             ops=tuple(_ops(shown.nodes)),

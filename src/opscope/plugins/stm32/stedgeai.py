@@ -117,7 +117,6 @@ class StEdgeAiInfo:
         ops = tuple(_op(node, sizes, estimates if modelled else {}) for node in nodes)
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=f"{TOOL} {tool.version}".strip(),
             provenance=provenance,
             ops=ops,

@@ -69,7 +69,6 @@ class StEdgeAiReport:
         provenance = Provenance.MEASURED if timed else Provenance.COMPILER_FACT
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=found.tool,
             provenance=provenance,
             ops=ops,

@@ -63,7 +63,6 @@ class OpenVinoCounters:
         notes = [f"{idle} of {len(ops)} layers have no time: {_LEFT}"] if idle else []
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             ops=ops,
@@ -227,7 +226,6 @@ class OpenVinoReport:
             notes.append(f"the benchmark ended with an error: {printable(results['error'])}")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             metrics=(*_results(results), *_setup(setup)),

@@ -97,7 +97,6 @@ class TensorRtProfile:
         )
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             ops=ops,
@@ -175,7 +174,6 @@ class TensorRtLayers:
             raise ImportFileError(str(path), "", "no layer that can be read; expected an engine's layers")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.COMPILER_FACT,
             ops=tuple(ops),

@@ -119,7 +119,6 @@ class MicroLog:
         provenance = Provenance.EMULATED if found.is_emulated else Provenance.MEASURED
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="TensorFlow Lite Micro",
             provenance=provenance,
             ops=ops,

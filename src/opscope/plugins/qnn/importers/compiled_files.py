@@ -84,7 +84,6 @@ class QnnOpMapping:
         fact = Provenance.COMPILER_FACT
         whole = Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=fact,
             ops=tuple(ops),

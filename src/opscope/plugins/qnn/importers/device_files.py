@@ -187,7 +187,6 @@ def _imported(  # noqa: PLR0917 – as many as the noun has
     """A Recording of totals, without a timeline."""
     return Recording(
         maker=form,
-        source=str(path),
         tool=TOOL,
         provenance=provenance,
         ops=ops,

@@ -11,16 +11,18 @@ import numpy as np
 from ..core.errors import UsageError
 from ..core.files import replacing
 from . import tflite_layers, weights
-from .blueprint import LEAK, Blueprint, Literal, Operand, Step, Value, Weight
+from .blueprint import LEAK, REACH, Blueprint, Literal, Operand, Shape, Step, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layers import fused_activation
 from .tflite_layout import images
-from .tflite_norm import layer_normalization
 from .tflite_sheet import Options, Sheet
 from .tflite_tables import NO_ACTIVATION, RELU6, serialise
 
 LARGEST_FILE = 2**31 - 1  # offsets in a flatbuffer are 32 bits, and signed in places
+_SLACK = 4.0  # range of a token's variance and inverse deviation, relative to the expected values
+_PLAIN: Options = {0: ("Int8", NO_ACTIVATION)}
+_KEEP_AXES: Options = {0: ("Bool", True)}
 
 
 def write(plan: Blueprint, path: Path, *, precision: str, progress: Progress | None) -> None:
@@ -167,6 +169,31 @@ def _expand(sheet: Sheet, step: Step) -> None:
     sheet.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
 
 
+def _layer_normalization(sheet: Sheet, step: Step) -> None:
+    """TensorFlow Lite has no operator for it: (x - mean) / √(variance + ε) · gain + offset is nine operators."""
+    x, gain, offset = step.inputs
+    epsilon = step.attributes["epsilon"]
+    if not isinstance(x, Value) or not isinstance(epsilon, float):
+        raise TypeError(f"{step.name}: expected a value and a floating-point epsilon")
+
+    def part(leaf: str, shape: Shape, low: float, high: float) -> Value:
+        return Value(f"{step.name}/{leaf}", shape, span=(low, high))
+
+    token, power = (*x.shape[:-1], 1), x.rms**2
+    read = sheet.value(x)
+    axes = sheet.integer_parameter(f"{step.name}/axes", [len(x.shape) - 1])
+    small = sheet.number(f"{step.name}/epsilon", epsilon)
+    mean = sheet.op("MEAN", [read, axes], part("mean", token, -x.rms, x.rms), _KEEP_AXES)
+    square = sheet.op("SQUARED_DIFFERENCE", [read, mean], part("square", x.shape, 0.0, REACH**2 * power), {})
+    variance = sheet.op("MEAN", [square, axes], part("variance", token, 0.0, _SLACK * power), _KEEP_AXES)
+    shifted = sheet.op("ADD", [variance, small], part("shifted", token, 0.0, _SLACK * power), _PLAIN)
+    inverse = sheet.op("RSQRT", [shifted], part("inverse", token, 0.0, _SLACK / x.rms), {})
+    centred = sheet.op("SUB", [read, mean], part("centred", x.shape, *x.span), _PLAIN)
+    normal = sheet.op("MUL", [centred, inverse], part("normal", x.shape, -REACH, REACH), _PLAIN)
+    scaled = sheet.op("MUL", [normal, sheet.operand(step, gain)], part("scaled", x.shape, -REACH, REACH), _PLAIN)
+    sheet.op("ADD", [scaled, sheet.operand(step, offset)], step.output, _PLAIN)
+
+
 def _axis(step: Step) -> int:
     axis = step.attributes["axis"]
     if not isinstance(axis, int):
@@ -194,7 +221,7 @@ _TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the bluepri
     "GlobalAveragePool": tflite_layers.global_average_pool,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _unary("HARD_SWISH", {}),
-    "LayerNormalization": layer_normalization,
+    "LayerNormalization": _layer_normalization,
     "LeakyRelu": _unary("LEAKY_RELU", {0: ("Float32", LEAK)}),
     "Linear": tflite_layers.linear,
     "MatMul": _batch_matmul,

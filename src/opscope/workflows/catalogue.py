@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends import registry as backends
-from ..conversion.plan import obstacle
 from ..core.entries import Known, called, known_entries, name_key
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import MODULES, Manifest, Option, Value
@@ -199,6 +198,8 @@ def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, V
         return "takes a model file, and options by name"
     if form and source.models and form not in source.models:
         if backends.converts(backends.find(source.backend)):
+            from ..conversion.plan import obstacle
+
             return obstacle(form, source.models)
         return f"takes {' and '.join(source.models)} models, and this one is {form}"
     return ""

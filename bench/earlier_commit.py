@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -35,17 +34,17 @@ def checked_out(commit: str) -> Iterator[tuple[Path, Path]]:
         tree = Path(scratch, "before")
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", tree, commit], check=True)
         try:
-            _copy_built_loop(tree / "src")
+            _build(tree)
             yield tree / "src", Path(scratch)
         finally:
             subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", tree], check=True)
 
 
-def _copy_built_loop(source: Path) -> None:
-    """Extensions are not in git; the inner loop of the device has not changed since."""
-    for built in NOW.rglob("_core*.so"):
-        for beside in source.rglob("_core.pyi"):
-            shutil.copy(built, beside.parent)
+def _build(tree: Path) -> None:
+    """Extensions are not in git, and how they are called has changed since."""
+    code = "from setuptools import setup; setup()"
+    build = [sys.executable, "-W", "ignore", "-c", code, "-q", "build_ext", "--inplace"]
+    subprocess.run(build, cwd=tree, check=True)
 
 
 def ratios(before: Path, seconds: Callable[[Path], float], rounds: int) -> Iterator[tuple[float, float]]:

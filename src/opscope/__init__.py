@@ -4,153 +4,68 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .api import (
-        analyze,
-        backend_states,
-        calibrate,
-        check,
-        compare,
-        compile_model,
-        import_profile,
-        opstats,
-        profile,
-        quantize,
-        read,
-        report,
-        run,
-        side_by_side,
-        targets,
-        validate,
-        what_if,
-        what_if_run,
-    )
-    from .decorator import profiled
-    from .fleet.verbs import (
-        add_to_store,
-        ask_store,
-        plan_sweep,
-        save_baseline,
-        store_page,
-        sweep,
-        table,
-        trend,
-        update_baseline,
-    )
-    from .language_models.llm import llm
-    from .notebook import RunView, open_run
-    from .options import (
-        CompileOptions,
-        LlmOptions,
-        OpstatsOptions,
-        ProfileOptions,
-        QuantizeOptions,
-        ReportOptions,
-        RunOptions,
-    )
-    from .plugins import faces
+    from .api import analyze as analyze
+    from .api import backend_states as backend_states
+    from .api import calibrate as calibrate
+    from .api import check as check
+    from .api import compare as compare
+    from .api import compile_model as compile_model
+    from .api import import_profile as import_profile
+    from .api import opstats as opstats
+    from .api import profile as profile
+    from .api import quantize as quantize
+    from .api import read as read
+    from .api import report as report
+    from .api import run as run
+    from .api import side_by_side as side_by_side
+    from .api import targets as targets
+    from .api import validate as validate
+    from .api import what_if as what_if
+    from .api import what_if_run as what_if_run
+    from .decorator import profiled as profiled
+    from .fleet.verbs import add_to_store as add_to_store
+    from .fleet.verbs import ask_store as ask_store
+    from .fleet.verbs import plan_sweep as plan_sweep
+    from .fleet.verbs import save_baseline as save_baseline
+    from .fleet.verbs import store_page as store_page
+    from .fleet.verbs import sweep as sweep
+    from .fleet.verbs import table as table
+    from .fleet.verbs import trend as trend
+    from .fleet.verbs import update_baseline as update_baseline
+    from .language_models.llm import llm as llm
+    from .notebook import RunView as RunView
+    from .notebook import open_run as open_run
+    from .options import CompileOptions as CompileOptions
+    from .options import LlmOptions as LlmOptions
+    from .options import OpstatsOptions as OpstatsOptions
+    from .options import ProfileOptions as ProfileOptions
+    from .options import QuantizeOptions as QuantizeOptions
+    from .options import ReportOptions as ReportOptions
+    from .options import RunOptions as RunOptions
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
-    from .rewrites.optimize import optimize
-    from .selection.bakeoff import bakeoff
-    from .workflows.exporting import export
-    from .workflows.setting_up import environment_states, plan_setup, setup
-
-    __all__: list[str] = [  # noqa: PLE0604 - the names of a list are strings too
-        *faces.__all__,
-        "CompileOptions",
-        "LlmOptions",
-        "OpstatsOptions",
-        "ProfileOptions",
-        "QuantizeOptions",
-        "ReportOptions",
-        "RunOptions",
-        "RunView",
-        "__version__",
-        "add_to_store",
-        "analyze",
-        "ask_store",
-        "backend_states",
-        "bakeoff",
-        "calibrate",
-        "check",
-        "compare",
-        "compile_model",
-        "environment_states",
-        "export",
-        "import_profile",
-        "llm",
-        "open_run",
-        "opstats",
-        "optimize",
-        "plan_setup",
-        "plan_sweep",
-        "profile",
-        "profiled",
-        "quantize",
-        "read",
-        "report",
-        "run",
-        "save_baseline",
-        "setup",
-        "side_by_side",
-        "store_page",
-        "sweep",
-        "table",
-        "targets",
-        "trend",
-        "update_baseline",
-        "validate",
-        "what_if",
-        "what_if_run",
-    ]
+    from .rewrites.optimize import optimize as optimize
+    from .selection.bakeoff import bakeoff as bakeoff
+    from .workflows.exporting import export as export
+    from .workflows.setting_up import environment_states as environment_states
+    from .workflows.setting_up import plan_setup as plan_setup
+    from .workflows.setting_up import setup as setup
 
 __version__ = "0.2.0"
 
-_OWN = {  # name → module it comes from, imported when first asked for
-    "RunView": "notebook",
-    "open_run": "notebook",
-    "analyze": "api",
-    "check": "api",
-    "profile": "api",
-    "what_if": "api",
-    "quantize": "api",
-    "calibrate": "api",
-    "validate": "api",
-    "report": "api",
-    "compare": "api",
-    "side_by_side": "api",
-    "save_baseline": "fleet.verbs",
-    "update_baseline": "fleet.verbs",
-    "profiled": "decorator",
-    "compile_model": "api",
-    "run": "api",
-    "read": "api",
-    "opstats": "api",
-    "import_profile": "api",
-    "backend_states": "api",
-    "export": "workflows.exporting",
-    "environment_states": "workflows.setting_up",
-    "plan_setup": "workflows.setting_up",
-    "setup": "workflows.setting_up",
-    "targets": "api",
-    "what_if_run": "api",
-    "add_to_store": "fleet.verbs",
-    "ask_store": "fleet.verbs",
-    "plan_sweep": "fleet.verbs",
-    "sweep": "fleet.verbs",
-    "table": "fleet.verbs",
-    "store_page": "fleet.verbs",
-    "trend": "fleet.verbs",
-    "bakeoff": "selection.bakeoff",
-    "llm": "language_models.llm",
-    "optimize": "rewrites.optimize",
-    "CompileOptions": "options",
-    "LlmOptions": "options",
-    "OpstatsOptions": "options",
-    "ProfileOptions": "options",
-    "QuantizeOptions": "options",
-    "ReportOptions": "options",
-    "RunOptions": "options",
+_MODULES = {  # module → the names that come from it, imported when first asked for
+    "api": "analyze backend_states calibrate check compare compile_model import_profile opstats profile quantize read"
+    " report run side_by_side targets validate what_if what_if_run",
+    "decorator": "profiled",
+    "fleet.verbs": "add_to_store ask_store plan_sweep save_baseline store_page sweep table trend update_baseline",
+    "language_models.llm": "llm",
+    "notebook": "RunView open_run",
+    "options": "CompileOptions LlmOptions OpstatsOptions ProfileOptions QuantizeOptions ReportOptions RunOptions",
+    "rewrites.optimize": "optimize",
+    "selection.bakeoff": "bakeoff",
+    "workflows.exporting": "export",
+    "workflows.setting_up": "environment_states plan_setup setup",
 }
+_OWN = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,8 @@ import opscope
 from kineto_build import device_bound, launch_bound
 from opscope import api
 from opscope.cli import main
-from opscope.recording.finding import BOUNDS, OTHER_BOUND, ROLLUPS
+from opscope.core.meaning import ROLLUPS
+from opscope.recording.finding import BOUNDS, OTHER_BOUND
 from opscope.recording.folder_reader import read_run
 from opscope.recording.trace import NONE
 from opscope.views.text.findings_text import ChecksText, FindingsText

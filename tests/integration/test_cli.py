@@ -8,33 +8,19 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-from opscope.cli import main, verbs
+from command_line import Outcome, called
+from opscope.cli import verbs
 from opscope.core.files import replacing, write_whole
 from opscope.machine import catalogue as targets
 from opscope.zoo import Recipe, make
 
 OPSCOPE = [sys.executable, "-c", "import sys; from opscope.cli import main; sys.exit(main())"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    def one_line(self) -> str:
-        """The error as a user reads it: one line, no traceback, exit 2."""
-        assert self.code == 2
-        assert self.out == ""
-        assert self.err.count("\n") == 1
-        assert "Traceback" not in self.err
-        return self.err
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +45,7 @@ def keywords(folder: Path) -> Path:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> object:
     """`run("report", …)` in this process."""
-
-    def call(*arguments: object) -> Outcome:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:  # argparse
-            code = int(stop.code or 0)
-        found = capsys.readouterr()
-        return Outcome(code, found.out, found.err)
-
-    return call
+    return partial(called, capsys)
 
 
 def spawn(*arguments: object, **options: object) -> Outcome:
@@ -361,6 +338,10 @@ class TestHelp:
         assert found.code == 0
         assert all(f"\n  {verb} " in found.out for verb in verbs())
         assert "Exit codes: 0 fine, 1 a budget or gate failed, 2 wrong usage" in found.out
+
+    def test_an_option_in_place_of_a_verb_is_refused(self, run) -> None:
+        words = "opscope: --target: no such verb; did you mean targets? see `opscope --help`\n"
+        assert run("--target", "cpu").one_line() == words
 
     def test_has_a_version(self, run) -> None:
         assert run("--version").out.startswith("opscope 0.")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from command_line import Outcome, called
 from compiler_build import Built, build
 from compiler_laws import Order, data_arrives_before_it_is_read, places_in_use_never_overlap, work_is_conserved
 from opscope import api
-from opscope.cli import main
 from opscope.device import Timeline, simulate
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Figure, Route
@@ -172,31 +172,9 @@ def test_real_networks_obey_the_laws_of_memory(model, recipe: Recipe, cores: int
 # ---- the command line
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    def one_line(self) -> str:
-        """The error as a user reads it: one line, no traceback, exit 2."""
-        assert (self.code, self.out) == (2, "")
-        assert self.err.count("\n") == 1
-        assert "Traceback" not in self.err
-        return self.err
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    def call(*arguments: object) -> Outcome:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:  # argparse
-            code = int(stop.code or 0)
-        found = capsys.readouterr()
-        return Outcome(code, found.out, found.err)
-
-    return call
+    return partial(called, capsys)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from opscope.core.units import format_percent
 from opscope.program.program_file import encode_program
 from opscope.recording.finding import BOUNDS, OTHER_BOUND, Findings
 from opscope.recording.folder_reader import read_run
-from opscope.recording.recording import OpRecord, Placed, Recording, empty_trace
+from opscope.recording.recording import OpRecord, Placed, Recording
 from opscope.recording.run import Run
 from opscope.recording.summary import OCCUPANCY, Latency, Share
 from opscope.views.page.contract import PageData
@@ -59,7 +59,6 @@ def backend(folder: Path) -> Path:
     recording = Recording(
         maker="htp",
         provenance=Provenance.VENDOR_MODEL,
-        trace=empty_trace(Provenance.VENDOR_MODEL),
         model="net.onnx",
         target="chip",
         latency=Latency(110, None, None, Provenance.VENDOR_MODEL),

@@ -11,9 +11,10 @@ from onnx import TensorProto, helper
 
 from draws import draws
 from opscope.core.errors import ModelError
+from opscope.core.protobuf import varint
 from opscope.graph.graph import Graph
 from opscope.readers.onnx import looks_like_onnx, read_onnx
-from opscope.readers.onnx.wire import Wire, encode_varint
+from opscope.readers.onnx.wire import Wire
 
 SETTINGS = settings(
     max_examples=draws(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
@@ -96,10 +97,10 @@ def test_random_bytes_are_refused_or_read(tmp_path: Path, content: bytes) -> Non
 @SETTINGS
 @given(st.binary(max_size=100))
 def test_random_bytes_inside_a_graph_are_refused_or_read(tmp_path: Path, content: bytes) -> None:
-    read(tmp_path, b"\x3a" + encode_varint(len(content)) + content)
+    read(tmp_path, b"\x3a" + varint(len(content)) + content)
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_a_varint_comes_back_as_it_was_written(number: int) -> None:
-    content = encode_varint(number)
+    content = varint(number)
     assert Wire(content, "").varint(0, len(content)) == (number, len(content))

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.plugins.torq.annotate.overlap import EMPTY, HAL, Busy, Part, UnitClass, classes_of_trace, join, shares
-from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
+from opscope.plugins.torq.annotate.overlap import HAL, Busy, Part, UnitClass, join, shares
 
 intervals = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 NAMES = (
@@ -103,28 +102,3 @@ def test_shares_add_up_and_stay_within_bounds(parts: list[list[tuple[int, int]]]
             assert 0 <= share.percent <= 100
         else:
             assert share.percent is None
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.sampled_from(list(SpanKind)), st.integers(0, 30), st.integers(0, 9)),
-        max_size=20,
-    )
-)
-def test_any_trace_has_shares_by_the_kind_of_its_spans(rows: list[tuple[int, SpanKind, int, int]]) -> None:
-    spans = blank_spans(len(rows))
-    for number, (lane, kind, start, length) in enumerate(rows):
-        spans[number] = (lane, kind, 0, NONE, NONE, NONE, NONE, start, start + length, NONE, NONE, NONE, 0, NONE)
-    lanes = tuple(Lane(0, NONE, f"lane {n}") for n in range(4))
-    trace = Trace(lanes, ("",), spans, np.zeros(0, EDGE), (), np.zeros(0, COUNTER), "measured")
-    found = {share.name: share.time_ns for share in shares(classes_of_trace(trace))}
-    move = moments([(s, s + n) for _, kind, s, n in rows if kind is SpanKind.TRANSFER])
-    work = moments([(s, s + n) for _, kind, s, n in rows if kind is SpanKind.OP])
-    assert found["DMA_COMBINED"] == len(move)
-    assert found["COMPUTE_COMBINED"] == len(work)
-    assert found["DMA_COMPUTE_OVERLAP"] == len(move & work)
-
-
-def test_nothing_at_all_has_no_percentages() -> None:
-    assert EMPTY.length == 0
-    assert all(share.time_ns == 0 and share.percent is None for share in shares([]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..recording.finding import ROLLUPS, Rollup, RollupRow
+from ..core.meaning import ROLLUPS
+from ..recording.finding import Rollup, RollupRow
 from .run_analysis import RunAnalysis
 from .totals.ops import OTHER
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.columns import Flags, Numbers
 from ..core.provenance import Provenance
 from ..graph.graph import Op
-from ..recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording, Value, empty_trace
+from ..recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording, Value
 from ..recording.summary import LaneTotal
 from .host_cpu import CPU, busy_and_idle, cpu_machine, spread
 from .measuring import Measuring
@@ -114,7 +114,6 @@ def cpu_recording(
     return Recording(
         maker=maker,
         provenance=Provenance.MEASURED,
-        trace=empty_trace(Provenance.MEASURED),
         model=str(model),
         network=model.stem,
         target=CPU,

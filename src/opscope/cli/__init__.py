@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 import sys
-from argparse import RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from .. import __version__
-from ..commands.command import Command, forget_reader
-from ..commands.parser import Parser
 from ..commands.progress import step
 from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
 from ..core.plugins import load_place, manifests, problems
+
+if TYPE_CHECKING:  # what a verb needs is imported when there is one
+    from ..commands.command import Command
+    from ..commands.parser import Parser
 
 OWN_VERBS = {  # verb → module, line for --help
     "profile": (".profile", "Profile a model in one step: the verdict, where the time goes, a run with its page"),
@@ -54,6 +55,23 @@ OWN_VERBS = {  # verb → module, line for --help
     "doctor": (".installed.doctor", "Which backends work here, and how to get the rest"),
 }
 
+HELP = """\
+usage: opscope VERB …
+
+The open profiler for AI accelerators.
+
+verbs (opscope VERB --help for each):
+{verbs}
+
+positional arguments:
+  VERB        what to do
+
+options:
+  -h, --help  show this help message and exit
+  --version   show program's version number and exit
+
+{examples}"""
+
 EXAMPLES = """\
 examples:
   opscope zoo kws-cnn --format tflite --precision int8 -o kws.tflite
@@ -84,6 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("opscope: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        from ..commands.command import forget_reader
+
         forget_reader()
         return 0
     except UnicodeEncodeError as error:  # a file name that is not UTF-8
@@ -111,9 +131,15 @@ def _run(arguments: list[str]) -> int:
     verb, rest = (arguments or ["--help"])[0], arguments[1:]
     for problem in problems():
         print(f"note: {problem}", file=sys.stderr)
-    if verb.startswith("-"):
-        _top_parser().parse_args([verb, *rest])
     known = verbs()
+    if verb == "--version":
+        print(f"opscope {__version__}")
+        return 0
+    if verb in {"-h", "--help"}:
+        width = max(map(len, known))
+        listed = "\n".join(f"  {name:<{width}}  {line}" for name, line in known.items())
+        print(HELP.format(verbs=listed, examples=EXAMPLES), end="")
+        return 0
     if verb not in known:
         raise UsageError(f"{verb}: no such verb; {did_you_mean(verb, known)}see `opscope --help`")
     command, parser = parser_of(verb)
@@ -122,6 +148,10 @@ def _run(arguments: list[str]) -> int:
 
 def parser_of(verb: str) -> tuple[Command, Parser]:
     """What does the work of a verb, and the parser of its arguments."""
+    from argparse import RawDescriptionHelpFormatter
+
+    from ..commands.parser import Parser
+
     command, original = command_of(verb)
     parser = Parser(
         prog=f"opscope {verb}",
@@ -153,21 +183,3 @@ def _examples(command: Command, verb: str) -> str:
     )
     head, blank, tail = command.examples.partition("\n\n")
     return f"{head.rstrip()}\n{lines}{blank[1:]}{tail}" if lines else command.examples
-
-
-def _top_parser() -> Parser:
-    """The parser that knows the verbs alone; that of a verb is made when the verb is known."""
-    known = verbs()
-    width = max(map(len, known))
-    listed = "\n".join(f"  {verb:<{width}}  {line}" for verb, line in known.items())
-    parser = Parser(
-        prog="opscope",
-        description="The open profiler for AI accelerators.\n\nverbs (opscope VERB --help for each):\n" + listed,
-        epilog=EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-        usage="opscope VERB …",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"opscope {__version__}")
-    parser.add_argument("verb", choices=list(known), metavar="VERB", help="what to do")
-    return parser

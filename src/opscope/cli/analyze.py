@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..commands.command import positive, write_result
 from ..core.errors import UsageError
-from ..gate.comparison import ROLLUPS as COMPARED
-from ..recording.finding import ROLLUPS
+from ..core.meaning import COMPARED_BY, ROLLUPS
 
 if TYPE_CHECKING:
     from ..recording.finding import Findings
@@ -91,8 +90,8 @@ def _what_if(args: Namespace) -> int:
         raise UsageError("--what-if: changes are made to one run; expected one folder")
     if args.path:
         raise UsageError("--path: a what-if prints a difference, which has no path; expected one of the two")
-    if args.by not in COMPARED:
-        raise UsageError(f"--by {args.by}: a what-if has no difference by it; expected one of {', '.join(COMPARED)}")
+    if args.by not in COMPARED_BY:
+        raise UsageError(f"--by {args.by}: a what-if has no difference by it; expected one of {', '.join(COMPARED_BY)}")
     before, after = api.what_if_run(args.places[0], args.what_if)
     labelled = (figures_of(before, label="as it was"), figures_of(after, label=", ".join(args.what_if)))
     found = api.compare(*labelled, allow=("batch",))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from ..commands.command import positive, write_result
 from ..core.errors import UsageError, printable
-from ..gate.comparison import ALLOWABLE, ROLLUPS
+from ..core.meaning import ALLOWABLE, COMPARED_BY
 
 if TYPE_CHECKING:
     from ..gate.comparison import Comparison, SideBySide
@@ -102,7 +102,9 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
     parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
-    parser.add_argument("--by", choices=ROLLUPS, default="op", help="explain the change by op, type, … (default op)")
+    parser.add_argument(
+        "--by", choices=COMPARED_BY, default="op", help="explain the change by op, type, … (default op)"
+    )
 
 
 def show(comparison: Comparison, args: Namespace) -> int:

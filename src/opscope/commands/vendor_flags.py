@@ -31,6 +31,11 @@ class Flag:
         return ", ".join(f"-{name}" for name in self.names)
 
 
+def noted(takes: Takes, note: str, names: str) -> tuple[Flag, ...]:
+    """Flags that are accepted, and answered with a note."""
+    return tuple(Flag((name,), "", takes, note) for name in names.split())
+
+
 @dataclass(slots=True)
 class Words:
     """A parsed command line: values by parameter, in order, and notes."""

@@ -13,19 +13,20 @@ class UsageError(ProfilerError):
     """The command line, or a call's arguments, cannot be carried out."""
 
 
-class ModelError(ProfilerError):
-    """The model file breaks its format, or says too little to be profiled."""
+class FileError(ProfilerError):
+    """A file that is read is not as it should be; where in it, if that is known."""
 
     def __init__(self, source: str, place: str, problem: str) -> None:
         self.source, self.place, self.problem = source, place, problem
         super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
 
 
-class TargetError(ProfilerError):
-    """The target file breaks the schema, or no target has the name asked for."""
+class ModelError(FileError):
+    """The model file breaks its format, or says too little to be profiled."""
 
-    def __init__(self, source: str, place: str, problem: str) -> None:
-        super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
+
+class TargetError(FileError):
+    """The target file breaks the schema, or no target has the name asked for."""
 
 
 class ProgramError(ProfilerError):
@@ -42,11 +43,8 @@ class CaptureError(ProfilerError):
         super().__init__(f"{source}: byte {offset:#x}: {problem}")
 
 
-class ImportFileError(ProfilerError):
+class ImportFileError(FileError):
     """A file of another tool breaks its format, or is of no format that is known."""
-
-    def __init__(self, source: str, place: str, problem: str) -> None:
-        super().__init__(f"{source}: {place}: {problem}" if place else f"{source}: {problem}")
 
 
 def printable(text: str, limit: int = 120) -> str:

@@ -8,9 +8,9 @@ as each string would be compiled.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
+from os import PathLike
 from typing import NamedTuple
 
 from .provenance import Provenance
@@ -254,7 +254,7 @@ class Manifest(NamedTuple):
     title: str
     package: str  # that relative places start from: `__package__` of the module that holds the manifest
     order: int = 100  # place among the plug-ins, in lists and when files are offered; equal ones by name
-    targets: Path | None = None  # folder of TOML files
+    targets: str | PathLike[str] = ""  # folder of TOML files, from the plug-in's package
     entries: tuple[Entry, ...] | str = ()  # what its backends profile for, or the place of such a tuple
     formats: tuple[Format, ...] = ()
     hints: tuple[Hint, ...] = ()
@@ -268,7 +268,6 @@ class Manifest(NamedTuple):
     report_styles: tuple[ReportStyle, ...] = ()
     summary_files: tuple[SummaryFile, ...] = ()
     examples: tuple[Example, ...] = ()
-    same_rules: tuple[tuple[str, str], ...] = ()  # id of a backend's finding → of the rule of ours that finds the same
     memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
     trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     sampler: str = ""  # place of `sampled(log, device=0)`, a context in which a device's power is logged (power-log)
@@ -276,40 +275,25 @@ class Manifest(NamedTuple):
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""
-        groups: dict[
-            str,
-            Sequence[
-                Format
-                | Environment
-                | BackendEntry
-                | InterpreterEntry
-                | RewriteEntry
-                | Verb
-                | Face
-                | ReportStyle
-                | SummaryFile
-            ],
-        ] = {
-            "format": self.formats,
-            "environment": self.environments,
-            "backend": self.backends,
-            "interpreter": self.interpreters,
-            "rewrite": self.rewrites,
-            "verb": self.verbs,
-            "face": self.faces,
-            "report style": self.report_styles,
-            "summary file": self.summary_files,
+        return {
+            f"plug-in {self.name}",
+            *(f"format {form.name}" for form in self.formats),
+            *(f"environment {made.name}" for made in self.environments),
+            *(f"backend {backend.name}" for backend in self.backends),
+            *(f"interpreter {entry.name}" for entry in self.interpreters),
+            *(f"rewrite {entry.name}" for entry in self.rewrites),
+            *(f"verb {verb.name}" for verb in self.verbs),
+            *(f"face {face.name}" for face in self.faces),
+            *(f"report style {style.name}" for style in self.report_styles),
+            *(f"summary file {file.name}" for file in self.summary_files),
         }
-        return {f"plug-in {self.name}"} | {f"{kind} {entry.name}" for kind, group in groups.items() for entry in group}
 
     def mistakes(self) -> Iterator[str]:
         """What its writer got wrong."""
-        for form in self.formats:
-            if not form.signatures or any(sign == Signature() for sign in form.signatures):
-                yield f"format {form.name}: a signature that says nothing would fit every file"
-        for hint in self.hints:
-            if not hint.signatures or any(sign == Signature() for sign in hint.signatures):
-                yield f"hint on {hint.what}: a signature that says nothing would fit every file"
+        signs = [(f"format {form.name}", form.signatures) for form in self.formats]
+        for what, signatures in (*signs, *((f"hint on {hint.what}", hint.signatures) for hint in self.hints)):
+            if not signatures or Signature() in signatures:
+                yield f"{what}: a signature that says nothing would fit every file"
         for backend in self.backends:
             if bool(backend.what_if) != bool(backend.can & {Can.ADVISE, Can.WHAT_IF}):
                 yield f"backend {backend.name}: a what-if needs its place, and a place the capability"

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
+ROLLUPS = ("op", "type", "module", "layer", "block", "engine", "location")  # what ops can be added up by
+COMPARED_BY = ROLLUPS[:-1]  # the same for differences of runs, in which a line of code may have moved
+ALLOWABLE = ("target", "provenance", "model", "batch")  # differences of runs that a user may insist on comparing
+
 
 class Does(IntEnum):
     """What a command, a span or an op does with its time. Never COMPUTE by default."""

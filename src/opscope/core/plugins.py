@@ -7,34 +7,30 @@ Our own plug-ins are registered in the same way as a stranger's. A plug-in that 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from .errors import UsageError, printable
 from .manifest import Manifest, TraceWords
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 GROUP = "opscope.plugins"
-_METADATA = re.compile(r"(?P<name>[^-]+).*\.(?:dist|egg)-info")
 _NOT_INSTALLED = "no plug-in is registered; expected opscope to be installed (`pip install -e .` in a checkout)"
-
-
-class _Found(NamedTuple):
-    manifests: tuple[Manifest, ...]
-    problems: tuple[str, ...]
 
 
 def manifests() -> tuple[Manifest, ...]:
     """Of every plug-in that can be used: by their order, then by name."""
-    return _found().manifests
+    return _found()[0]
 
 
 def problems() -> tuple[str, ...]:
     """One line per plug-in that cannot be used."""
-    return _found().problems
+    return _found()[1]
 
 
 def load_place(manifest: Manifest, place: str) -> object:
@@ -45,6 +41,16 @@ def load_place(manifest: Manifest, place: str) -> object:
         return getattr(found, attribute) if attribute else found
     except (ImportError, AttributeError) as error:
         raise UsageError(f"plug-in {manifest.name} ({place}): cannot be loaded ({_reason(error)})") from error
+
+
+def target_folder(manifest: Manifest) -> Path | None:
+    """Where its target files are; None: it has none."""
+    from pathlib import Path  # not for `opscope --help`
+
+    if not manifest.targets:
+        return None
+    folder = Path(manifest.targets)
+    return folder if folder.is_absolute() else Path(import_module(manifest.package).__path__[0], folder)
 
 
 def vendor_memory_name(memory: str) -> str:
@@ -61,22 +67,23 @@ def trace_words(maker: str) -> TraceWords | None:
 
 
 @cache  # what is installed does not change while a program runs; `reload` is for tests
-def _found() -> _Found:
+def _found() -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
     """Manifests that can be used, our own first, and why others cannot: unreadable, or a name that is taken."""
     usable: list[Manifest] = []
     bad: list[str] = []
+    names: set[str] = set()
     for name, value in sorted(_entries(), key=lambda entry: not entry[1].startswith("opscope.")):
         found = _read(name, value)
-        taken = set() if isinstance(found, str) else found.names() & {n for other in usable for n in other.names()}
         if isinstance(found, str):
             bad.append(found)
-        elif taken:
+        elif taken := found.names() & names:
             bad.append(f"plug-in {name} ({value}): left out, as another has {', '.join(sorted(taken))}")
         else:
             usable.append(found)
+            names |= found.names()
     if not usable and not bad:
         bad.append(_NOT_INSTALLED)
-    return _Found(tuple(sorted(usable, key=lambda manifest: (manifest.order, manifest.name))), tuple(bad))
+    return tuple(sorted(usable, key=lambda manifest: (manifest.order, manifest.name))), tuple(bad)
 
 
 def reload() -> None:
@@ -118,23 +125,20 @@ def _entries() -> list[tuple[str, str]]:
 def _of_folders() -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for folder in dict.fromkeys(sys.path):
-        for package, place in _metadata(folder or "."):
+        for name in _metadata(folder or "."):
+            package = name.rpartition(".")[0].partition("-")[0].replace(".", "_").lower()
             if package not in seen:  # the first on the path is the one that is imported
                 seen.add(package)
-                yield from _of_file(os.path.join(place, "entry_points.txt"))  # noqa: PTH118 - faster than pathlib
+                yield from _of_file(f"{folder or '.'}/{name}/entry_points.txt")
 
 
-def _metadata(folder: str) -> Iterator[tuple[str, str]]:
-    """Name of every package that is installed in a folder, and where its metadata are."""
+def _metadata(folder: str) -> list[str]:
+    """The folders with metadata of the packages that are installed in a folder, NAME-VERSION.dist-info."""
     try:
         with os.scandir(folder) as entries:
-            named = sorted(entry.name for entry in entries if entry.name.endswith(("dist-info", "egg-info")))
+            return sorted(entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
     except OSError:
-        return
-    for name in named:
-        match = _METADATA.fullmatch(name)
-        if match is not None:
-            yield re.sub(r"[-_.]+", "-", match["name"]).lower(), f"{folder}/{name}"
+        return []
 
 
 def _of_file(path: str) -> Iterator[tuple[str, str]]:

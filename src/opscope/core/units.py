@@ -9,7 +9,6 @@ from .errors import UsageError
 
 Bytes = NewType("Bytes", int)
 Cycles = NewType("Cycles", float)
-Hertz = NewType("Hertz", float)
 
 UNKNOWN = "—"
 LARGEST = 1 << 62  # ns, bytes or samples; nothing that runs has more
@@ -38,12 +37,16 @@ def format_seconds(seconds: float | None) -> str:
     return f"{_digits(seconds * 1e9, 3)} ns"
 
 
+def format_ns(ns: float | None) -> str:
+    return format_seconds(None if ns is None else ns / 1e9)
+
+
 def format_latency(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:
     """`2.18 ms (2.05 ms – 2.31 ms)`; without a value but with a low end, `at least 2.05 ms`."""
-    low, high = (format_seconds(None if ns is None else ns * 1e-9) for ns in (low_ns, high_ns))
+    low, high = format_ns(low_ns), format_ns(high_ns)
     if value_ns is None:
         return UNKNOWN if low_ns is None else f"at least {low}"
-    text = format_seconds(value_ns * 1e-9)
+    text = format_ns(value_ns)
     return text if UNKNOWN in (low, high) or low == high else f"{text} ({low} – {high})"
 
 

@@ -20,7 +20,7 @@ from ..views.page.contract import STORE_SCHEMA, MovedOp, Producer, StoreAxis, St
 from ..views.page.html import write_page
 from ..views.page.packed_columns import encode
 from ..workflows.viewing import PAGE
-from .given import Given, read_given
+from .figure_tables import FigureTable, read_figure_tables
 from .query import ask, ask_columns
 from .schema import METRIC_COLUMNS
 from .store import Store
@@ -180,12 +180,12 @@ class _Cells:
 
     def _given(self, files: Sequence[Path], axes: Sequence[str]) -> list[StoreMetric]:
         found: list[StoreMetric] = []
-        for figure in [figure for file in files for figure in read_given(file, axes)]:
+        for figure in [figure for file in files for figure in read_figure_tables(file, axes)]:
             self.columns[f"m{len(self.metric_names) + len(found)}"] = _short(self._values(figure, axes))
             found.append(StoreMetric(figure.name, "", figure.better, "", ranged=False))
         return found
 
-    def _values(self, figure: Given, axes: Sequence[str]) -> npt.NDArray[np.float64]:
+    def _values(self, figure: FigureTable, axes: Sequence[str]) -> npt.NDArray[np.float64]:
         columns = [self.table[f"a{axes.index(name)}"].to_pylist() for name in figure.axes]
         keys = zip(*([word or "" for word in column] for column in columns), strict=True)  # null: nothing in the file
         return np.array([figure.values.get(key, np.nan) for key in keys], np.float64)

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from ..core.errors import printable
 from ..core.units import UNKNOWN
+from ..views import markdown
 from ..views.text.columns import columns
 from .query import Answer
 from .table import Table
@@ -34,10 +35,9 @@ class TableMarkdown:
 
     def render(self, table: Table, out: TextIO) -> None:
         header, rows = _grid(table)
-        for row in (header, ["---", *["---:"] * len(table.columns)], *rows):
-            print(f"| {' | '.join(_escaped(cell) for cell in row)} |", file=out)
+        print(*markdown.table(header, rows, right=range(1, len(header)))[:-1], sep="\n", file=out)
         for line in _below(table):
-            print(f"\n{_escaped(line)}", file=out)
+            print(f"\n{markdown.safe(line)}", file=out)
 
 
 class TableHtml:
@@ -81,10 +81,6 @@ def _below(table: Table) -> Iterable[str]:
     yield f"{table.metric}; {UNKNOWN} is not known, an empty place was not run"
     for place, reason in table.reasons.items():
         yield f"{place}: {printable(reason, 200)}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
 class AnswerText:

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProfilerError, UsageError
+from ..core.meaning import ALLOWABLE
 from ..core.provenance import Provenance
 from ..gate.bootstrap import FEWEST, ratio_interval, spread_of
 from ..gate.compare import compare
-from ..gate.comparison import ALLOWABLE, Comparison, Interval
+from ..gate.comparison import Comparison, Interval
 from ..gate.figures import EXACT, Figures, Spread
 from ..workflows.comparing import LABELS
 from .query import ask

@@ -6,7 +6,7 @@ import json
 from typing import TextIO
 
 from ..core.errors import printable
-from ..core.units import format_seconds
+from ..core.units import format_ns
 from ..gate.comparison import show_value
 from .trend import Change, Series
 
@@ -73,4 +73,4 @@ def _series(series: Series) -> dict[str, object]:
 
 
 def _signed(ns: float) -> str:
-    return f"{'+' if ns > 0 else '−'}{format_seconds(abs(ns) / 1e9)}"
+    return f"{'+' if ns > 0 else '−'}{format_ns(abs(ns))}"

@@ -52,7 +52,7 @@ def compare(
 
     Args:
         limits: that the change must stay within.
-        allow: of comparison.ALLOWABLE: differences that are insisted on, and then noted.
+        allow: of core.meaning.ALLOWABLE: differences that are insisted on, and then noted.
         labels: rollup → labels of the ops of a run.
         seed: of the bootstrap.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.provenance import Provenance
-from ..core.units import UNKNOWN, format_bytes, format_joules, format_percent, format_seconds
+from ..core.units import UNKNOWN, format_bytes, format_joules, format_ns, format_percent
 from .families import Family
 from .figures import BYTES, JOULES, NS, PER_SECOND, Figures, Spread
 from .verdict import Verdict
@@ -14,9 +14,6 @@ from .verdict import Verdict
 NAME, LOCATION, STRUCTURE = "name", "location", "structure"  # how ops of two runs were found to be the same
 FUSED, SPLIT = "fused", "split"  # several became one; one became several
 ADDED, REMOVED = "added", "removed"
-
-ROLLUPS = ("op", "type", "module", "layer", "block", "engine")
-ALLOWABLE = ("target", "provenance", "model", "batch")  # differences that a user may insist on
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +118,8 @@ class Comparison:
     new: Figures
     metrics: tuple[Difference, ...]
     ops: tuple[OpDifference, ...]  # largest change first
-    rollups: Mapping[str, tuple[OpDifference, ...]]  # by ROLLUPS without "op"
-    explanations: Mapping[str, Explanation]  # by ROLLUPS; empty: one of the latencies is unknown
+    rollups: Mapping[str, tuple[OpDifference, ...]]  # by COMPARED_BY without "op"
+    explanations: Mapping[str, Explanation]  # by COMPARED_BY; empty: one of the latencies is unknown
     verdict: Verdict
     notes: tuple[str, ...] = ()  # what was insisted on, what noise is unknown
     families: tuple[Family, ...] = ()  # of a prediction beside a measurement
@@ -162,7 +159,7 @@ class SideBySide:
 
     runs: tuple[Figures, ...]
     metrics: tuple[SideRow, ...]
-    by: str  # one of ROLLUPS
+    by: str  # one of COMPARED_BY
     rows: tuple[SideRow, ...]  # times, in the order of the costliest
     matched: tuple[int, ...]  # per run: ops that are also in the first
     notes: tuple[str, ...] = ()
@@ -173,7 +170,7 @@ def show_value(value: float | None, unit: str) -> str:
     if value is None:
         return UNKNOWN
     if unit == NS:
-        return format_seconds(value / 1e9)
+        return format_ns(value)
     if unit == BYTES:
         return format_bytes(value)
     if unit == JOULES:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..analysis.rollups import known_sum
 from ..core.provenance import Provenance
 from ..recording.finding import BOUNDS, OTHER_BOUND
 from ..recording.language_model import LanguageModel, Ranged
@@ -107,9 +108,9 @@ def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
         yield from _lanes(summary.lanes, word)
     yield from _causes(summary.breakdown)
     yield from _by_name("occupancy", ((share.cause, round(share.ns)) for share in summary.occupancy))
-    yield "macs", _sum(op.macs for op in summary.ops)
+    yield "macs", known_sum(op.macs for op in summary.ops)
     yield "ops", sum(1 for op in summary.ops if op.wall_ns is not None and op.name != NO_OP_NAME) or None
-    yield "commands", _sum(op.commands for op in summary.ops)
+    yield "commands", known_sum(op.commands for op in summary.ops)
 
 
 def _tokens(found: LanguageModel | None) -> Iterator[tuple[str, float | None]]:
@@ -191,9 +192,3 @@ def _lanes(lanes: tuple[LaneTotal, ...], word: str) -> Iterator[tuple[str, float
 def engine_class(lane: str) -> str:
     """The lane without the number of its thread: `HVX t3` is an HVX."""
     return re.sub(r"[ #_]t?\d+$", "", lane) or lane
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    """Of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

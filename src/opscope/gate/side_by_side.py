@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..analysis.rollups import known_sum
 from ..core.units import UNKNOWN
 from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
 from .families import families_of, farthest
@@ -102,7 +103,7 @@ def _op_row(runs: Sequence[Figures], group: Sequence[Sequence[int]]) -> SideRow:
     shown = next(found for found in ops if found)
     names = list(dict.fromkeys(op.name for op in [op for op in shown if op.is_timed] or shown))
     name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-    return SideRow(name, NS, tuple(_sum(op.wall_ns for op in found) for found in ops), "less")
+    return SideRow(name, NS, tuple(known_sum(op.wall_ns for op in found) for found in ops), "less")
 
 
 def _rollup_rows(runs: Sequence[Figures], labels: Labels) -> list[SideRow]:
@@ -110,9 +111,4 @@ def _rollup_rows(runs: Sequence[Figures], labels: Labels) -> list[SideRow]:
     for number, run in enumerate(runs):
         for op, label in zip(run.ops, labels(run), strict=True):
             groups.setdefault(label, [[] for _ in runs])[number].append(op.wall_ns)
-    return [SideRow(name, NS, tuple(_sum(walls) for walls in columns), "less") for name, columns in groups.items()]
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    return [SideRow(name, NS, tuple(known_sum(walls) for walls in columns), "less") for name, columns in groups.items()]

@@ -4,6 +4,7 @@ importer of the one that fits is loaded, and no other."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -23,7 +24,10 @@ class Importer(Protocol):
     """Reads files of one format."""
 
     def read(self, path: Path) -> Recording:
-        """Read it. Damage is an ImportFileError; a row that cannot be read is counted in the notes."""
+        """Read it. Damage is an ImportFileError; a row that cannot be read is counted in the notes.
+
+        Which file it was, `source`, need not be said.
+        """
 
 
 def formats() -> tuple[Format, ...]:
@@ -106,7 +110,8 @@ def read_profiles(paths: Sequence[Path], *, form: str | None = None) -> list[Rec
 def _read(path: Path, form: Format, beside: Sequence[Path]) -> Recording:
     importer = load_importer(form)
     try:
-        return importer.read(path, beside=beside) if beside else importer.read(path)  # type: ignore[call-arg]
+        found = importer.read(path, beside=beside) if beside else importer.read(path)  # type: ignore[call-arg]
+        return found if found.source else replace(found, source=str(path))
     except RecursionError as error:
         raise ImportFileError(str(path), "", f"nested too deep; expected {form.describe}") from error
     except AxisError as error:

@@ -64,7 +64,7 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int, activation
         if owners.get(thread, activation) != activation:
             continue
         owner = lanes.number(Lane(NONE, NONE, thread, role=LaneRole.HOST))
-        for level, name, start, end in _levels(_stretches(events)):
+        for level, name, start, end in _levels(_calls(events)):
             deeper = Lane(NONE, NONE, f"{thread} {level + 1}", role=LaneRole.NESTED, owner=owner)
             times = (round(start + shift_ns), round(end + shift_ns))
             if max(map(abs, times)) > _LONGEST_NS:
@@ -106,7 +106,7 @@ def _threads(events: list[_Event]) -> dict[str, list[_Event]]:
     return found
 
 
-def _stretches(events: list[_Event]) -> Iterator[tuple[str, int, int]]:
+def _calls(events: list[_Event]) -> Iterator[tuple[str, int, int]]:
     """Name, start and end in whole ns, so that spans which touch do not overlap by a rounding of their sum.
 
     An end belongs to the last begin that is open.
@@ -126,10 +126,10 @@ def _ns(microseconds: float) -> int:
     return round(microseconds * 1000)
 
 
-def _levels(stretches: Iterator[tuple[str, int, int]]) -> Iterator[tuple[int, str, int, int]]:
+def _levels(calls: Iterator[tuple[str, int, int]]) -> Iterator[tuple[int, str, int, int]]:
     """Spans may stand inside each other on one lane; one that only overlaps gets another lane."""
     stacks: list[list[int]] = []
-    for name, start, end in sorted(stretches, key=lambda s: (s[1], -s[2])):
+    for name, start, end in sorted(calls, key=lambda s: (s[1], -s[2])):
         level = 0
         while True:
             if level == len(stacks):

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.columns import Numbers
 from ..core.errors import UsageError
 from ..core.provenance import Provenance
-from ..core.units import format_joules, format_seconds
+from ..core.units import format_joules, format_ns
 from ..recording.recording import Metric, Recording
 from ..recording.resources import Range
 from ..recording.summary import Energy
@@ -106,7 +106,7 @@ def _alignment(how: Align, log: Recording, samples: Samples, activity: Activity)
 
 
 def _length(activity: Activity) -> str:
-    return format_seconds((activity.window[1] - activity.window[0]) * 1e-9)
+    return format_ns(activity.window[1] - activity.window[0])
 
 
 def _with_tracks(trace: Trace, log: Trace, shift_ns: int) -> Trace:
@@ -133,9 +133,7 @@ def _told_apart(inference: Numbers) -> int:
 
 
 def _metrics(reading: Reading, found: Alignment, how: Align) -> Iterator[Metric]:
-    yield _ranged(
-        "energy", reading.energy_j, "J", f"aligned by {how.value}, ± {format_seconds(found.unsure_ns * 1e-9)}"
-    )
+    yield _ranged("energy", reading.energy_j, "J", f"aligned by {how.value}, ± {format_ns(found.unsure_ns)}")
     if reading.above_idle_j is not None and reading.idle_w is not None:
         yield _ranged("energy above idle", reading.above_idle_j, "J")
         yield _ranged("idle power", reading.idle_w, "W")

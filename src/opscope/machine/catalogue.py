@@ -15,7 +15,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 from ..core.entries import called, known_entries, name_key, typed
 from ..core.errors import TargetError, did_you_mean, printable
-from ..core.plugins import manifests
+from ..core.plugins import manifests, target_folder
 from ..graph.graph import DType
 from ..graph.kinds import KINDS, Family
 from ..graph.work_families import WorkFamily
@@ -74,7 +74,7 @@ _FITTED = "fit"  # the source of figures that it sets
 
 def catalogue() -> dict[str, Path]:
     """Name → file of every target that is known without a path: those in the folders that plug-ins name."""
-    return dict(_files(tuple(manifest.targets for manifest in manifests() if manifest.targets is not None)))
+    return dict(_files(tuple(folder for folder in map(target_folder, manifests()) if folder is not None)))
 
 
 @lru_cache(maxsize=4)  # what is installed does not change while a program runs, and every entry of the catalogue asks

@@ -8,7 +8,8 @@ from io import StringIO
 
 from ..core.units import UNKNOWN, format_percent
 from ..gate.comparison import Comparison, Part, show_change, show_value
-from ..views.text.compare_markdown import CompareMarkdown, folded, safe, table
+from ..views.markdown import folded, safe, table
+from ..views.text.compare_markdown import CompareMarkdown
 from ..views.text.compare_rows import signed_ns
 
 MOST_CHARACTERS = 60_000  # of a comment: code hosts take 65,536

@@ -123,14 +123,14 @@ def _read(
 
 def _refused(path: Path, head: bytes) -> ModelError:
     """What a file is that is no model, and what to give instead."""
-    from .strangers import strange_archive, stranger
+    from .unsupported import unsupported, unsupported_archive
 
     if head[:4] in ZIP_MAGIC:
         names = member_names(path)
-        found = strange_archive(names)
+        found = unsupported_archive(names)
         what = f"a zip archive without a model ({listed(names) or 'it is empty'})"
     else:
-        found = stranger(head)
+        found = unsupported(head)
         what = "a text file" if is_text(head) else f"not a model; it starts with the bytes {head[:8].hex(' ')}"
     if not head:
         what = "the file is empty"
@@ -142,10 +142,10 @@ def _refused(path: Path, head: bytes) -> ModelError:
 def _refused_folder(path: Path) -> ModelError:
     from itertools import islice
 
-    from .strangers import strange_folder
+    from .unsupported import unsupported_folder
 
     try:
-        found = strange_folder(place.name for place in islice(path.iterdir(), 1000))
+        found = unsupported_folder(place.name for place in islice(path.iterdir(), 1000))
     except OSError:  # not ours to look into
         found = None
     if found is not None:

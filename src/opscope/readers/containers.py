@@ -117,15 +117,15 @@ def _kind(path: Path) -> Callable[[Path, Path], Unpacked | None] | None:
         return _unpack_zip
     if not is_text(head) or format_of(head, size, path.suffix) is not None:
         return None
-    from .strangers import stranger
+    from .unsupported import unsupported
 
-    return _unpack_source if stranger(head) is None else None
+    return _unpack_source if unsupported(head) is None else None
 
 
 def _unpack_gzip(path: Path, folder: Path) -> Unpacked:
     import gzip
 
-    from .strangers import stranger
+    from .unsupported import unsupported
 
     whole = folder / "unpacked"
     with _reading(path), gzip.open(path) as packed:
@@ -133,7 +133,7 @@ def _unpack_gzip(path: Path, folder: Path) -> Unpacked:
     head, size = head_of(whole)
     form = format_of(head, size, _inner_suffix(path))
     if form is None:
-        inside = stranger(head)
+        inside = unsupported(head)
         what = inside.what if inside else "no model"
         raise ModelError(str(path), "", f"a gzip file, and inside is {what}; expected a model")
     return Unpacked(whole.rename(folder / _file_name(path, form)), "")
@@ -141,10 +141,10 @@ def _unpack_gzip(path: Path, folder: Path) -> Unpacked:
 
 def _unpack_zip(path: Path, folder: Path) -> Unpacked | None:
     """None where there is no model inside; several are an error."""
-    from .strangers import strange_archive
+    from .unsupported import unsupported_archive
 
     with _reading(path), _open_archive(path) as archive:
-        if strange_archive(archive.namelist()):
+        if unsupported_archive(archive.namelist()):
             return None
         models = _models(path, archive)
         if not models:

@@ -34,9 +34,9 @@ def format_of(head: bytes, size: int, suffix: str) -> Format | None:
     # Two stages, so that the MLIR modules load only for a file that may be MLIR.
     if head[:4] == MLIR_MAGIC or suffix == ".mlir" or _STARTS_AS_TEXT.match(head):
         from .mlir import looks_like_mlir
-        from .strangers import stranger
+        from .unsupported import unsupported
 
-        if looks_like_mlir(head, suffix if stranger(head) is None else ""):
+        if looks_like_mlir(head, suffix if unsupported(head) is None else ""):
             return Format.MLIR
     from .onnx import looks_like_onnx
 

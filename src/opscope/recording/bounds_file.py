@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from .. import __version__
+from ..core.json_files import PRODUCER, json_bytes
 from ..program.bounds import Bounds
 from .head_file import read_json
 
@@ -17,8 +17,7 @@ _DECODER = msgspec.json.Decoder(Bounds)  # made here, not at first use: see head
 
 
 def encode_bounds(bounds: Bounds) -> bytes:
-    fields = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(bounds)}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+    return json_bytes({"schema": SCHEMA, "producer": PRODUCER, **asdict(bounds)})
 
 
 def read_bounds(folder: Path) -> Bounds | None:

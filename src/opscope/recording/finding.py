@@ -15,8 +15,6 @@ from .unknown import UnknownOp
 BOUNDS = ("compute", "memory", "link", "host-link", "wait", "layout", "launch", "host")  # what a run can be bound by
 OTHER_BOUND = "unknown"  # the part of the wall time that nothing in the run explains
 
-ROLLUPS = ("op", "type", "module", "layer", "block", "engine", "location")  # what ops can be added up by
-
 WHAT_IF = "what-if"  # simulated or compiled again with the change made
 UPPER_BOUND = "upper bound"  # the cost taken off the critical path; other work may take its place
 NO_COMPUTE, OUTLIER = "no-compute", "outlier"  # ids of findings that others go by

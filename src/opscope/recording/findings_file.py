@@ -17,7 +17,7 @@ import msgspec
 from .. import __version__
 from ..core.errors import ProfilerError, UsageError
 from ..core.files import sha256_of
-from ..core.json_files import decode_json
+from ..core.json_files import PRODUCER, decode_json, write_json
 from ..core.keys import code_of, digest_of
 from ..core.provenance import Provenance
 from .bounds_file import BOUNDS_FILE
@@ -99,7 +99,7 @@ class FindingsJson:
 
     def render(self, findings: Findings, out: TextIO) -> None:
         fields = findings_fields(findings) | ({} if self.key is None else {"key": self.key})
-        out.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
+        write_json(fields, out)
 
 
 def findings_fields(findings: Findings) -> dict[str, object]:
@@ -111,7 +111,7 @@ def findings_fields(findings: Findings) -> dict[str, object]:
         "breakdown": fields["breakdown"],
     }
     fields["engines"] = [asdict(use) | {"utilization": use.utilization} for use in findings.engines]
-    head = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}}
+    head = {"schema": SCHEMA, "producer": PRODUCER}
     return head | {name: fields[name] for name in _File.__struct_fields__}
 
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from .. import __version__
 from ..core.errors import UsageError
+from ..core.json_files import PRODUCER, json_bytes
 from .run import RunInfo
 from .schema import HEAD_FILE, RUN_SCHEMA
 
@@ -30,8 +30,7 @@ def is_run(folder: Path) -> bool:
 
 
 def encode_head(info: RunInfo) -> bytes:
-    head = {"schema": RUN_SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(info)}
-    return msgspec.json.format(msgspec.json.encode(head), indent=2) + b"\n"
+    return json_bytes({"schema": RUN_SCHEMA, "producer": PRODUCER, **asdict(info)})
 
 
 def read_info(folder: Path) -> RunInfo:

@@ -158,13 +158,16 @@ def empty_trace(provenance: Provenance) -> Trace:
     return Trace((), (), np.zeros(0, SPAN), np.zeros(0, EDGE), (), np.zeros(0, COUNTER), provenance)
 
 
+NO_TRACE = empty_trace(Provenance.ESTIMATED)  # what stands for it until the provenance of a recording is known
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """One execution, as one source tells it. The `op` of a span is a position in `ops`."""
 
     maker: str  # backend or importer that made it
     provenance: Provenance  # of its times
-    trace: Trace
+    trace: Trace = NO_TRACE
     ops: tuple[OpRecord, ...] = ()
     basis: str = ""  # what its times rest on, where that is more than their provenance says
     model: str | None = None
@@ -211,6 +214,8 @@ class Recording:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.trace is NO_TRACE:
+            object.__setattr__(self, "trace", empty_trace(self.provenance))
         if self.trace.provenance != self.provenance:
             raise ValueError(
                 f"the trace is {self.trace.provenance}, the recording {self.provenance}; expected the same"

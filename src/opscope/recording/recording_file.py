@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from ..core.errors import UsageError, printable
+from ..core.json_files import json_bytes
 from ..core.provenance import Provenance
 from .finding import Finding
 from .recording import Check, KernelTotal, Metric, OpRecord, Recording, StageTime, Value
@@ -95,7 +96,7 @@ def recording_fields(recording: Recording) -> dict[str, object]:
 def encode_recording(recording: Recording) -> bytes:
     told = recording_fields(recording)
     told["ops"] = [_known(op_fields(op)) for op in recording.ops]
-    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+    return json_bytes(told)
 
 
 def op_fields(op: OpRecord) -> dict[str, object]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from .. import __version__
 from ..core.errors import UsageError
+from ..core.json_files import PRODUCER, json_bytes
 from .head_file import read_json
 from .resources import Resources
 
@@ -18,8 +18,7 @@ _DECODER = msgspec.json.Decoder(Resources)  # made here, not at first use: see h
 
 
 def encode_resources(resources: Resources) -> bytes:
-    fields = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}, **asdict(resources)}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+    return json_bytes({"schema": SCHEMA, "producer": PRODUCER, **asdict(resources)})
 
 
 def read_resources(folder: Path, ops: int) -> Resources | None:

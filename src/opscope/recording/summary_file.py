@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from .. import __version__
 from ..core.errors import UsageError
+from ..core.json_files import PRODUCER, json_bytes
 from .summary import OCCUPANCY, Summary
 
 SCHEMA = "opscope.summary/2"
@@ -19,12 +19,12 @@ EARLIER_SCHEMA = "opscope.summary/1"  # its `breakdown` was the occupancy, or in
 
 
 def encode_summary(summary: Summary) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(summary_fields(summary)), indent=2) + b"\n"
+    return json_bytes(summary_fields(summary))
 
 
 def summary_fields(summary: Summary) -> dict[str, object]:
     """Every field of a Summary, and the ratios that are read off them."""
-    fields: dict[str, object] = {"schema": SCHEMA, "producer": {"name": "opscope", "version": __version__}}
+    fields: dict[str, object] = {"schema": SCHEMA, "producer": PRODUCER}
     fields |= {name: getattr(summary, name) for name in _NAMES}  # what they hold is encoded as it is
     fields["lanes"] = [asdict(lane) | {"utilization": lane.utilization} for lane in summary.lanes]
     fields["routes"] = [asdict(route) | {"gigabytes_per_s": route.gigabytes_per_s} for route in summary.routes]

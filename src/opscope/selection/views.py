@@ -8,11 +8,12 @@ from dataclasses import asdict
 from itertools import islice
 from typing import NamedTuple, TextIO
 
-from .. import __version__
 from ..core.errors import printable
+from ..core.json_files import PRODUCER
 from ..core.units import UNKNOWN, format_bytes, format_joules, format_latency, format_percent, format_seconds
 from ..fleet.schema import OK
 from ..machine.entry import WHY
+from ..views.markdown import safe, table
 from ..views.text.columns import columns
 from .rows import Bakeoff, BakeoffRow
 
@@ -165,21 +166,18 @@ class BakeoffMarkdown:
     """For a page or a comment."""
 
     def render(self, found: Bakeoff, out: TextIO) -> None:
-        print(f"## {_escaped(head_line(found))}", file=out)
+        print(f"## {safe(head_line(found))}", file=out)
         kept, _ = known_columns([row for rows in found.kinds.values() for row in rows])
         for kind, rows in found.kinds.items():
-            print(f"\n### {kind} – {WHY[kind]}\n", file=out)
-            heads = [column.head for column in kept]
-            lines = [[column.text(row) for column in kept] for row in rows]
-            for row in (heads, ["---:" if column.align == ">" else "---" for column in kept], *lines):
-                print(f"| {' | '.join(map(_escaped, row))} |", file=out)
+            right = [place for place, column in enumerate(kept) if column.align == ">"]
+            lines = table([column.head for column in kept], [[c.text(row) for c in kept] for row in rows], right=right)
+            print("", f"### {kind} – {WHY[kind]}", "", *lines[:-1], sep="\n", file=out)
         if found.without:
-            print("\n### without a latency\n\n| chip | told by | precision | |\n| --- | --- | --- | --- |", file=out)
-            for each in found.without:
-                cells = (each.target, each.backend, each.precision, why(each))
-                print(f"| {' | '.join(map(_escaped, cells))} |", file=out)
+            cells = [(each.target, each.backend, each.precision, why(each)) for each in found.without]
+            lines = table(("chip", "told by", "precision", ""), cells, limit=1000)
+            print("", "### without a latency", "", *lines[:-1], sep="\n", file=out)
         for words in words_below(found):
-            print(f"\n{_escaped(words)}", file=out)
+            print(f"\n{safe(words, 1000)}", file=out)
 
 
 class BakeoffJson:
@@ -188,7 +186,7 @@ class BakeoffJson:
     def render(self, found: Bakeoff, out: TextIO) -> None:
         data = {
             "schema": SCHEMA,
-            "producer": {"name": "opscope", "version": __version__},
+            "producer": PRODUCER,
             "model": {"name": found.model, "path": found.path, "sha256": found.sha256},
             "kinds": {kind: WHY[kind] for kind in found.kinds},
             "rows": [row_json(row) for row in found.rows],
@@ -243,7 +241,3 @@ def why(row: BakeoffRow) -> str:
 
 def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def _escaped(text: str) -> str:
-    return printable(text, 1000).replace("\\", "\\\\").replace("|", "\\|")

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends import registry as backends
-from ..conversion.plan import obstacle
 from ..core.entries import Known, called, known_entries, name_key
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.manifest import MODULES, Manifest, Option, Value
-from ..core.plugins import load_place, manifests
+from ..core.plugins import load_place, manifests, target_folder
 from ..core.provenance import Provenance
 from ..machine import catalogue as targets
 from ..machine.entry import WHY, CatalogueEntry, Source
@@ -199,6 +198,8 @@ def _obstacle(source: Source, form: str, own_only: bool, options: Mapping[str, V
         return "takes a model file, and options by name"
     if form and source.models and form not in source.models:
         if backends.converts(backends.find(source.backend)):
+            from ..conversion.plan import obstacle
+
             return obstacle(form, source.models)
         return f"takes {' and '.join(source.models)} models, and this one is {form}"
     return ""
@@ -278,7 +279,7 @@ def _source(known: Known) -> Source:
 
 
 def _owner(path: Path) -> Manifest | None:
-    return next((m for m in manifests() if m.targets is not None and m.targets == path.parent), None)
+    return next((manifest for manifest in manifests() if target_folder(manifest) == path.parent), None)
 
 
 def _groups() -> list[str]:

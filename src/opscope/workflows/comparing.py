@@ -13,9 +13,10 @@ from ..analysis.run_totals import with_known_breakdown
 from ..analysis.structure import Structure, structure_of
 from ..core.errors import UsageError, printable
 from ..core.files import write_bytes
+from ..core.meaning import ALLOWABLE, COMPARED_BY
 from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
 from ..gate.compare import compare as compare_figures
-from ..gate.comparison import ALLOWABLE, ROLLUPS, Comparison, SideBySide
+from ..gate.comparison import Comparison, SideBySide
 from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, Labels, known_labels
 from ..gate.limits import parse_limit
 from ..gate.run_figures import figures_of_parts, of_run
@@ -128,8 +129,8 @@ def compare(
 
 def side_by_side(sources: Sequence[Source], *, by: str = "op") -> SideBySide:
     """One column per run."""
-    if by not in ROLLUPS:
-        raise UsageError(f"--by {by}: not known; expected one of {', '.join(ROLLUPS)}")
+    if by not in COMPARED_BY:
+        raise UsageError(f"--by {by}: not known; expected one of {', '.join(COMPARED_BY)}")
     if len(sources) < 2:
         raise UsageError("compare: nothing to compare with; expected at least two runs")
     runs = _read_all(sources)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 from ..backends import registry as backends
 from ..backends.registry import BackendState
-from ..conversion.convert import Converted, converted
 from ..core.converting_options import DATA, PRECISION
 from ..core.errors import ModelError, UsageError, printable
 from ..core.manifest import MODULES, Can, Value
@@ -21,6 +20,7 @@ from ..readers import is_torch_model, model_format, unpacked
 from ..recording.recording import OpRecord, Recording
 
 if TYPE_CHECKING:
+    from ..conversion.convert import Converted
     from ..readers.torch import TorchModel
     from ..recording.what_if import WhatIf
 
@@ -40,6 +40,8 @@ def profile(
     progress: Callable[[int, int], None] | None = None,
 ) -> Recording:
     """Profile a model on a backend, converted to what it takes; with `advise`, causes cite what-if points."""
+    from ..conversion.convert import converted  # not for the simulated device
+
     what_ifs = backends.load_what_ifs(backend, Can.ADVISE) if advise else None  # one that cannot says so at once
     entry = backends.find(backend)
     if MODULES in entry.models:

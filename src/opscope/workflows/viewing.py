@@ -138,7 +138,7 @@ def _comparison(runs: Sequence[Run]) -> Comparison | None:
 
     A prediction beside a measurement is compared all the same: by how much it is off.
     """
-    from ..gate.comparison import ALLOWABLE
+    from ..core.meaning import ALLOWABLE
     from .comparing import compare
 
     if len(runs) != 2:

@@ -98,6 +98,14 @@ class Step:
     activation: Activation | None = None
     precise: bool = False  # stays floating point when the network is quantised
 
+    @property
+    def source(self) -> Value:
+        """The first input, of a step that reads a value there."""
+        x = self.inputs[0]
+        if not isinstance(x, Value):
+            raise TypeError(f"{self.name}: reads {x.name}, not a value")
+        return x
+
 
 @dataclass(slots=True)
 class Blueprint:

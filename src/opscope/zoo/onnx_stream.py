@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import UsageError
 from ..core.files import replacing
+from ..core.protobuf import BYTES, tag, varint
 from .network import Progress
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ ALIGNMENT = 4096  # of each tensor in the data file, so that it can be mapped
 
 # Field numbers and wire type from onnx.proto: ModelProto.graph, GraphProto.initializer, TensorProto.raw_data.
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
-_LENGTH_DELIMITED = 2
 _HEAD = 64  # bytes that hold the producer's name
 
 
@@ -111,7 +111,7 @@ def _declares(path: Path, location: bytes) -> bool:
         return False
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         is_ours = content.find(PRODUCER.encode(), 0, _HEAD) >= 0
-        return is_ours and content.find(_varint(len(location)) + location) >= 0
+        return is_ours and content.find(varint(len(location)) + location) >= 0
 
 
 def _declarations(tensors: Iterable[Stored], location: str) -> Iterator[onnx.TensorProto]:
@@ -149,7 +149,7 @@ def _write_model(out: BinaryIO, model: onnx.ModelProto, tensors: Iterable[Stored
     # The length prefix of the graph comes before its bytes, so all sizes must be known before any data are generated.
     length = len(graph) + sum(len(frame) + tensor.size_bytes for tensor, frame in framed)
     out.write(rest.SerializeToString(deterministic=True))
-    out.write(_tag(_GRAPH) + _varint(length) + graph)
+    out.write(tag(_GRAPH, BYTES) + varint(length) + graph)
     for tensor, frame in framed:
         out.write(frame)
         _write_chunks(out, tensor, meter)
@@ -158,8 +158,8 @@ def _write_model(out: BinaryIO, model: onnx.ModelProto, tensors: Iterable[Stored
 def _frame(tensor: Stored) -> bytes:
     """Return everything of an initialiser except its raw data, which follows."""
     header: bytes = _header(tensor).SerializeToString(deterministic=True)
-    header += _tag(_RAW_DATA) + _varint(tensor.size_bytes)
-    return _tag(_INITIALIZER) + _varint(len(header) + tensor.size_bytes) + header
+    header += tag(_RAW_DATA, BYTES) + varint(tensor.size_bytes)
+    return tag(_INITIALIZER, BYTES) + varint(len(header) + tensor.size_bytes) + header
 
 
 def _header(tensor: Stored) -> onnx.TensorProto:
@@ -173,17 +173,3 @@ def _write_chunks(out: BinaryIO, tensor: Stored, meter: _Meter) -> None:
     for chunk in tensor.chunks():
         out.write(np.ascontiguousarray(chunk, tensor.dtype).data)
         meter.add(chunk.nbytes)
-
-
-def _tag(field: int) -> bytes:
-    return _varint(field << 3 | _LENGTH_DELIMITED)
-
-
-def _varint(number: int) -> bytes:
-    """Encode as a varint: seven bits per byte, least significant first; the top bit says that more follow."""
-    groups = bytearray()
-    while number > 0x7F:
-        groups.append(number & 0x7F | 0x80)
-        number >>= 7
-    groups.append(number)
-    return bytes(groups)

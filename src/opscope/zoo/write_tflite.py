@@ -11,16 +11,18 @@ import numpy as np
 from ..core.errors import UsageError
 from ..core.files import replacing
 from . import tflite_layers, weights
-from .blueprint import LEAK, Blueprint, Literal, Operand, Step, Value, Weight
+from .blueprint import LEAK, REACH, Blueprint, Literal, Operand, Shape, Step, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layers import fused_activation
 from .tflite_layout import images
-from .tflite_norm import layer_normalization
 from .tflite_sheet import Options, Sheet
 from .tflite_tables import NO_ACTIVATION, RELU6, serialise
 
 LARGEST_FILE = 2**31 - 1  # offsets in a flatbuffer are 32 bits, and signed in places
+_SLACK = 4.0  # range of a token's variance and inverse deviation, relative to the expected values
+_PLAIN: Options = {0: ("Int8", NO_ACTIVATION)}
+_KEEP_AXES: Options = {0: ("Bool", True)}
 
 
 def write(plan: Blueprint, path: Path, *, precision: str, progress: Progress | None) -> None:
@@ -62,7 +64,7 @@ def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
 
 def _unary(code: str, options: Options) -> Callable[[Sheet, Step], None]:
     def emit(sheet: Sheet, step: Step) -> None:
-        sheet.op(code, [sheet.value(_source(step))], step.output, options)
+        sheet.op(code, [sheet.value(step.source)], step.output, options)
 
     return emit
 
@@ -72,7 +74,7 @@ def _hard_sigmoid(sheet: Sheet, step: Step) -> None:
     three, sixth = (sheet.number(f"{step.name}/{name}", n) for name, n in (("three", 3.0), ("sixth", 1 / 6)))
     clipped = Value(f"{step.name}/clipped", step.output.shape, span=(0.0, 6.0))
     sheet.images |= {clipped.name} if step.output.name in sheet.images else set()
-    shifted = sheet.op("ADD", [sheet.value(_source(step)), three], clipped, {0: ("Int8", RELU6)})
+    shifted = sheet.op("ADD", [sheet.value(step.source), three], clipped, {0: ("Int8", RELU6)})
     sheet.op("MUL", [shifted, sixth], step.output, {0: ("Int8", NO_ACTIVATION)})
 
 
@@ -96,13 +98,13 @@ def _slice(sheet: Sheet, step: Step) -> None:
 
 def _reshape(sheet: Sheet, step: Step) -> None:
     shape = sheet.stored_shape(step.output)
-    inputs = [sheet.value(_source(step)), sheet.integer_parameter(f"{step.name}/shape", shape)]
+    inputs = [sheet.value(step.source), sheet.integer_parameter(f"{step.name}/shape", shape)]
     sheet.op("RESHAPE", inputs, step.output, {0: shape})
 
 
 def _transpose(sheet: Sheet, step: Step) -> None:
     """Transpose from the stored order; if that already is the requested order, the result is an alias."""
-    x = _source(step)
+    x = step.source
     stored = sheet.order(x)
     order = [stored.index(axis) for axis in _axes(step, "perm")]
     if order == sorted(order):
@@ -113,7 +115,7 @@ def _transpose(sheet: Sheet, step: Step) -> None:
 
 
 def _reduce_mean(sheet: Sheet, step: Step) -> None:
-    x = _source(step)
+    x = step.source
     stored = sheet.order(x)
     axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
     inputs = [sheet.value(x), sheet.integer_parameter(f"{step.name}/axes", axes)]
@@ -123,7 +125,7 @@ def _reduce_mean(sheet: Sheet, step: Step) -> None:
 def _softmax(sheet: Sheet, step: Step) -> None:
     """Write a softmax with output range 0 to 1: integer kernels support no other scale."""
     shares = replace(step.output, span=(0.0, 1.0))
-    sheet.op("SOFTMAX", [sheet.value(_source(step))], shares, {0: ("Float32", 1.0)})
+    sheet.op("SOFTMAX", [sheet.value(step.source)], shares, {0: ("Float32", 1.0)})
 
 
 def _batch_matmul(sheet: Sheet, step: Step) -> None:
@@ -132,7 +134,7 @@ def _batch_matmul(sheet: Sheet, step: Step) -> None:
 
 
 def _gelu(sheet: Sheet, step: Step) -> None:
-    sheet.op("GELU", [sheet.value(_source(step))], step.output, {0: ("Bool", False)})  # not the approximation
+    sheet.op("GELU", [sheet.value(step.source)], step.output, {0: ("Bool", False)})  # not the approximation
 
 
 def _gather(sheet: Sheet, step: Step) -> None:
@@ -167,11 +169,29 @@ def _expand(sheet: Sheet, step: Step) -> None:
     sheet.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
 
 
-def _source(step: Step) -> Value:
-    x = step.inputs[0]
-    if not isinstance(x, Value):
-        raise TypeError(f"{step.name}: reads {x.name}, not a value")
-    return x
+def _layer_normalization(sheet: Sheet, step: Step) -> None:
+    """TensorFlow Lite has no operator for it: (x - mean) / √(variance + ε) · gain + offset is nine operators."""
+    x, gain, offset = step.inputs
+    epsilon = step.attributes["epsilon"]
+    if not isinstance(x, Value) or not isinstance(epsilon, float):
+        raise TypeError(f"{step.name}: expected a value and a floating-point epsilon")
+
+    def part(leaf: str, shape: Shape, low: float, high: float) -> Value:
+        return Value(f"{step.name}/{leaf}", shape, span=(low, high))
+
+    token, power = (*x.shape[:-1], 1), x.rms**2
+    read = sheet.value(x)
+    axes = sheet.integer_parameter(f"{step.name}/axes", [len(x.shape) - 1])
+    small = sheet.number(f"{step.name}/epsilon", epsilon)
+    mean = sheet.op("MEAN", [read, axes], part("mean", token, -x.rms, x.rms), _KEEP_AXES)
+    square = sheet.op("SQUARED_DIFFERENCE", [read, mean], part("square", x.shape, 0.0, REACH**2 * power), {})
+    variance = sheet.op("MEAN", [square, axes], part("variance", token, 0.0, _SLACK * power), _KEEP_AXES)
+    shifted = sheet.op("ADD", [variance, small], part("shifted", token, 0.0, _SLACK * power), _PLAIN)
+    inverse = sheet.op("RSQRT", [shifted], part("inverse", token, 0.0, _SLACK / x.rms), {})
+    centred = sheet.op("SUB", [read, mean], part("centred", x.shape, *x.span), _PLAIN)
+    normal = sheet.op("MUL", [centred, inverse], part("normal", x.shape, -REACH, REACH), _PLAIN)
+    scaled = sheet.op("MUL", [normal, sheet.operand(step, gain)], part("scaled", x.shape, -REACH, REACH), _PLAIN)
+    sheet.op("ADD", [scaled, sheet.operand(step, offset)], step.output, _PLAIN)
 
 
 def _axis(step: Step) -> int:
@@ -201,7 +221,7 @@ _TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the bluepri
     "GlobalAveragePool": tflite_layers.global_average_pool,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _unary("HARD_SWISH", {}),
-    "LayerNormalization": layer_normalization,
+    "LayerNormalization": _layer_normalization,
     "LeakyRelu": _unary("LEAKY_RELU", {0: ("Float32", LEAK)}),
     "Linear": tflite_layers.linear,
     "MatMul": _batch_matmul,

@@ -66,13 +66,13 @@ def _conv(sheet: Sheet, step: Step) -> None:
     order = _DEPTHWISE if depthwise else channels_last(len(kernel.shape))
     name = "depthwise_conv2d" if depthwise else "conv2d"
     shape = sheet.shape(step.output)
-    made = _weighted_sum(sheet, step, name, sheet.use(_source(step)), order=order, attributes=attributes, shape=shape)
+    made = _weighted_sum(sheet, step, name, sheet.use(step.source), order=order, attributes=attributes, shape=shape)
     sheet.keep(step, made)
 
 
 def _dense(sheet: Sheet, step: Step) -> None:
     """Write a fully connected layer as a 1 × 1 convolution of a 1 × 1 image: TOSA has no operator for it."""
-    x, ones = _source(step), "array<i64: 1, 1>"
+    x, ones = step.source, "array<i64: 1, 1>"
     attributes = f" {{acc_type = i32, dilation = {ones}, pad = array<i64: 0, 0, 0, 0>, stride = {ones}}}"
     batch, features = x.shape
     image = (batch, 1, 1, features)
@@ -124,7 +124,7 @@ def _add(sheet: Sheet, step: Step) -> None:
 
 
 def _global_average_pool(sheet: Sheet, step: Step) -> None:
-    x = _source(step)
+    x = step.source
     height, width = x.shape[2:]
     zero = sheet.number(quantise.value_scale(x).zero_point, np.int8)
     attributes = (
@@ -135,16 +135,9 @@ def _global_average_pool(sheet: Sheet, step: Step) -> None:
 
 
 def _reshape(sheet: Sheet, step: Step) -> None:
-    x = _source(step)
+    x = step.source
     shape = sheet.extents(sheet.shape(step.output))
     sheet.keep(step, sheet.op("reshape", [sheet.use(x), shape], "", sheet.type_of(step.output)))
-
-
-def _source(step: Step) -> Value:
-    x = step.inputs[0]
-    if not isinstance(x, Value):
-        raise TypeError(f"{step.name}: reads {x.name}, not a value")
-    return x
 
 
 def _numbers(step: Step, name: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from opscope.backends.registry import BackendState
 from opscope.core.manifest import Value
 from opscope.core.provenance import Provenance
-from opscope.recording.recording import Metric, Recording, empty_trace
+from opscope.recording.recording import Metric, Recording
 from opscope.recording.summary import Latency
 
 
@@ -26,7 +26,6 @@ class ToyBackend:
         return Recording(
             maker=self.name,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             model=str(model),
             target="toy-chip",
             options=dict(options),

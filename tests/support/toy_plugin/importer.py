@@ -7,7 +7,7 @@ import msgspec
 from opscope.core.errors import ImportFileError
 from opscope.core.provenance import Provenance
 from opscope.importers.reading import read_bytes
-from opscope.recording.recording import LATENCY, Metric, Recording, empty_trace
+from opscope.recording.recording import LATENCY, Metric, Recording
 
 
 class ToyFile:
@@ -23,8 +23,6 @@ class ToyFile:
         return Recording(
             maker=self.name,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
-            source=str(path),
             tool="a toy's tool",
             metrics=(Metric(LATENCY, int(str(microseconds)) * 1000, "ns"),),
         )

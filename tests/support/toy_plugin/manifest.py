@@ -1,7 +1,5 @@
 """What the toy adds. Data alone: it imports nothing but the classes of manifests."""
 
-from pathlib import Path
-
 from opscope.core.manifest import BackendEntry, Entry, Face, Format, Manifest, Option, Signature, Verb
 from opscope.core.provenance import Provenance
 
@@ -9,7 +7,7 @@ MANIFEST = Manifest(
     name="toy",
     title="A toy vendor",
     package=__package__,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     formats=(
         Format(
             "toy-file",

@@ -14,7 +14,7 @@ from installing import GROUP, ROOT, write_metadata
 from opscope.core import plugins
 from opscope.core.errors import UsageError
 from opscope.core.manifest import BackendEntry, Can, Format, Manifest, Signature, Verb
-from opscope.core.plugins import load_place, manifests, problems
+from opscope.core.plugins import load_place, manifests, problems, target_folder
 
 OURS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
 MANIFESTS = sorted((ROOT / "src" / "opscope" / "plugins").glob("*/manifest.py"))
@@ -57,7 +57,8 @@ def test_every_place_that_a_manifest_of_ours_names_is_there() -> None:
             *(entry.place for entry in (*manifest.faces, *manifest.report_styles, *manifest.summary_files)),
         ]
         assert all(load_place(manifest, place) is not None for place in places)
-        assert manifest.targets is None or list(manifest.targets.glob("*.toml"))
+        folder = target_folder(manifest)
+        assert folder is None or list(folder.glob("*.toml"))
 
 
 def test_a_place_that_is_not_there_is_an_error_that_names_the_plug_in() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare_build import LABELS, figures, op
+from opscope.core.meaning import ALLOWABLE
 from opscope.gate.compare import compare
-from opscope.gate.comparison import ALLOWABLE
 from opscope.gate.figures import Figures
 from opscope.gate.side_by_side import side_by_side
 

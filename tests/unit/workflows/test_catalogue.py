@@ -57,9 +57,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         BackendEntry("gone", "Not here", "toys:gone"),
         BackendEntry("lonely", "Without entries", "toys:lab"),
     )
-    found = plugins._Found(
-        (Manifest("toys", "Toys", "toys", targets=tmp_path, backends=backends, entries=ENTRIES),), ()
-    )
+    found = ((Manifest("toys", "Toys", "toys", targets=tmp_path, backends=backends, entries=ENTRIES),), ())
     monkeypatch.setattr(plugins, "_found", lambda: found)
     registry.state.cache_clear()
     yield
@@ -193,7 +191,7 @@ def test_a_part_that_several_target_files_are_called_like_is_none_of_them(
         (tmp_path / "more" / f"{name}.toml").write_text(CHIP.replace('name = "adsp-21834-fx"', f'name = "{name}"'))
     (toys,) = plugins.manifests()
     more = toys._replace(targets=tmp_path / "more")
-    monkeypatch.setattr(plugins, "_found", lambda: plugins._Found((more,), ()))
+    monkeypatch.setattr(plugins, "_found", lambda: ((more,), ()))
     assert sources("n1") == ["lab", "tool"]
     assert sources("n1x") == ["lab", "tool", "estimate"]
     with pytest.raises(
@@ -205,7 +203,7 @@ def test_a_part_that_several_target_files_are_called_like_is_none_of_them(
 def test_entries_that_cannot_be_used_are_left_out_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Manifest("broken", "Broken", "toys", entries="toys.nowhere:ENTRIES")
     strange = Manifest("strange", "Strange", "toys", entries=(Entry("x", "X", "nobody", ()),))
-    monkeypatch.setattr(plugins, "_found", lambda: plugins._Found((broken, strange), ()))
+    monkeypatch.setattr(plugins, "_found", lambda: ((broken, strange), ()))
     assert called("x") == ()
     first, second = entry_problems()
     assert first.startswith("plug-in broken (toys.nowhere:ENTRIES): cannot be loaded (ModuleNotFoundError")

@@ -53,14 +53,14 @@ class _Transfers:
 
     def fastest(self, tick_ns: float) -> tuple[float, int]:
         """Bytes per second of the fastest stretch of one owner, and whose it is."""
-        stretches = union(self.owner, self.start, self.end)
+        intervals = union(self.owner, self.start, self.end)
         low, width = int(self.start.min()), int(self.end.max()) - int(self.start.min()) + 1
-        begins = stretches.key * width + stretches.start - low  # owners lie one behind the other on one axis
+        begins = intervals.key * width + intervals.start - low  # owners lie one behind the other on one axis
         place = np.searchsorted(begins, self.owner * width + self.start - low, side="right") - 1
         moved = np.bincount(place, self.bytes, minlength=len(begins))
-        rates = moved / (stretches.end - stretches.start + tick_ns) * 1e9
+        rates = moved / (intervals.end - intervals.start + tick_ns) * 1e9
         worst = int(rates.argmax())
-        return float(rates[worst]), int(stretches.key[worst])
+        return float(rates[worst]), int(intervals.key[worst])
 
     def most_bytes(self) -> float:
         """Of the owner that moves most."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...core.columns import Numbers, distinct, rising
 from ...core.meaning import Does
-from ...core.units import format_seconds
+from ...core.units import format_ns
 from ...program.program import NO_OP, NO_ROUTE
 from ...recording.finding import LawCheck
 from ...recording.run import Run
@@ -39,7 +39,7 @@ def lanes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
         return
     odd = [lane.name for lane in lanes if lane.idle_ns < 0 or lane.busy_ns < 0 or (lane.wait_ns or 0) < 0]
     walls = {lane.wall_ns for lane in lanes}
-    words = f"{len(lanes)} lanes, wall {' and '.join(format_seconds(ns * 1e-9) for ns in sorted(walls)[-2:])}"
+    words = f"{len(lanes)} lanes, wall {' and '.join(format_ns(ns) for ns in sorted(walls)[-2:])}"
     unknown = sum(lane.wait_ns is None for lane in lanes)
     words += f"; waits of {unknown} are not known, and in idle" if unknown else ""
     yield LawCheck(name, not odd, f"{odd[0]} is at work for longer than the wall time" if odd else words)
@@ -57,7 +57,7 @@ def _lanes_of_spans(analysis: RunAnalysis) -> LawCheck:
     wait = sums[:, SpanKind.WAIT]
     busy, number = sums.sum(axis=1) - wait - sums[:, SpanKind.BARRIER], rows.sum(axis=1)
     off, checked = _furthest_off(analysis, busy, wait, number)
-    detail = f"{checked} lanes" if off <= 0 else f"one differs by {format_seconds(off * 1e-9)} more than rounding"
+    detail = f"{checked} lanes" if off <= 0 else f"one differs by {format_ns(off)} more than rounding"
     return LawCheck(name, off <= 0 if checked else None, detail)
 
 

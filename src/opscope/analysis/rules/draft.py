@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.columns import Numbers
-from ...core.units import format_seconds
 from ...recording.finding import UPPER_BOUND, Finding, Prediction
 from ..run_analysis import RunAnalysis
 
@@ -30,10 +29,6 @@ Rule = Callable[[RunAnalysis], Iterator[Draft]]
 
 def count(number: int, word: str) -> str:
     return f"{number:,} {word}" + ("" if number == 1 else "s")
-
-
-def time(ns: float) -> str:
-    return format_seconds(ns * 1e-9)
 
 
 def path_cost(analysis: RunAnalysis, positions: Numbers, gaps: Numbers | None = None) -> int:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core.columns import Numbers, distinct
-from ...core.units import format_percent
+from ...core.units import format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.summary import HostStage
 from ...recording.trace import NONE, SpanKind
 from ..causes import DEVICE, HOST
 from ..run_analysis import RunAnalysis
 from ..timeline.intervals import union
-from .draft import Draft, count, time
+from .draft import Draft, count
 
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
 IT_STANDS_STILL = "with more inferences on their way at once the device need not stand still for it"
@@ -54,7 +54,7 @@ def host_stages(analysis: RunAnalysis) -> Iterator[Draft]:
             _parties(stages, whole),
             cost_ns=cost,
             share=cost / whole,
-            action=f"{longest.name} is the longest with {time(longest.ns)}; {so}",
+            action=f"{longest.name} is the longest with {format_ns(longest.ns)}; {so}",
             spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions if len(positions) else None,
@@ -74,7 +74,7 @@ def device_queue(analysis: RunAnalysis) -> Iterator[Draft]:
         Finding(
             "device-queue",
             f"{format_percent(cost / whole)} of what the application waits is the queue of the device",
-            f"{time(cost)} behind inferences that came before, {time(_device_ns(stages))} on the device",
+            f"{format_ns(cost)} behind inferences that came before, {format_ns(_device_ns(stages))} on the device",
             cost_ns=cost,
             share=cost / whole,
             action="fewer on their way at once wait less; only a faster device serves more",
@@ -91,7 +91,7 @@ def _parties(stages: tuple[HostStage, ...], whole: int) -> str:
         parties[_party(stage)] += stage.ns
     if parties["queue"] < QUEUE_SHARE * whole:
         parties[DEVICE] += parties.pop("queue", 0)
-    return ", ".join(f"{party} {time(ns)}" for party, ns in parties.items())
+    return ", ".join(f"{party} {format_ns(ns)}" for party, ns in parties.items())
 
 
 def _queue_ns(stages: tuple[HostStage, ...]) -> int:
@@ -161,6 +161,6 @@ def _host_detail(analysis: RunAnalysis, between_ns: int) -> str:
     device = np.flatnonzero(analysis.run.trace.spans["kind"][work.row] != SpanKind.HOST)
     busy = union(np.zeros(len(device), np.int64), work.start[device], work.end[device])
     calls = count(len(distinct(work.row)) - len(device), "call")
-    works = f"the device works {time(int((busy.end - busy.start).sum()))} of {time(work.wall_ns)}"
-    between = f"; {time(between_ns)} lie between calls that were recorded" if between_ns else ""
+    works = f"the device works {format_ns(int((busy.end - busy.start).sum()))} of {format_ns(work.wall_ns)}"
+    between = f"; {format_ns(between_ns)} lie between calls that were recorded" if between_ns else ""
     return f"{calls} on the host; {works}{between}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...core.columns import Numbers, distinct
-from ...core.units import format_bytes, format_percent
+from ...core.units import format_bytes, format_ns, format_percent
 from ...program.program import NO_ROUTE
 from ...recording.finding import Finding
 from ...recording.run import OUTER_BYTES_PER_S
@@ -20,7 +20,7 @@ from ..run_analysis import RunAnalysis
 from ..timeline.activities import NO_LANE
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import most_open, union
-from .draft import Draft, count, path_cost, time
+from .draft import Draft, count, path_cost
 from .flow import flow_of, moved_bytes
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
@@ -189,7 +189,7 @@ def residency(analysis: RunAnalysis) -> Iterator[Draft]:
                 f"{fullest.name} is at most {format_percent(fill)} full, and "
                 f"{format_percent(outer_ns / all_ns)} of the work reads operands from outer memory",
                 f"{worst.kind} on {worst.group} has one in {worst.outer_memory} for "
-                f"{time(worst.outer_ns)} of all lanes",
+                f"{format_ns(worst.outer_ns)} of all lanes",
                 action=f"larger tiles{RESIDENT if _fits(analysis, local) else ''}",
                 bytes=(fullest.capacity_bytes or 0) - (fullest.peak_bytes or 0),
             )
@@ -236,7 +236,7 @@ def serial_transfers(analysis: RunAnalysis) -> Iterator[Draft]:
             Finding(
                 "serial-transfers",
                 f"{count(len(own), 'transfer')} over {names[number]} come one after the other",
-                f"never two at once, {time(int(busy[number]))} in all",
+                f"never two at once, {format_ns(int(busy[number]))} in all",
                 analysis.costliest_ops(own, analysis.path_ns),
                 cost,
                 action="issue the next transfer before the last has arrived: double buffering, several queues",

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from ...core.columns import distinct
 from ...core.meaning import Does
-from ...core.units import format_count, format_percent
+from ...core.units import format_count, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
 from ..causes import LAUNCH, LAYOUT, does_of
 from ..repeated_work import repeated_work
 from ..run_analysis import RunAnalysis
 from ..timeline.critical_path import launch_ns
-from .draft import Draft, count, path_cost, time
+from .draft import Draft, count, path_cost
 from .wasted import long_movers
 
 LAYOUT_SHARE = 0.03  # of the critical path
@@ -91,7 +91,7 @@ def launches(analysis: RunAnalysis) -> Iterator[Draft]:
         Finding(
             "launch",
             f"starting work takes {format_percent(cost / analysis.work.wall_ns)} of the critical path",
-            f"{count(starts, 'start')}, {time(cost / max(starts, 1))} each on average",
+            f"{count(starts, 'start')}, {format_ns(cost / max(starts, 1))} each on average",
             analysis.costliest_ops(started, started_ns),
             cost,
             action="fuse small ops, or launch many at once: a graph, a larger batch",
@@ -123,7 +123,7 @@ def small_ops(analysis: RunAnalysis) -> Iterator[Draft]:
             "small-ops",
             f"{count(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
             f"{'it' if one else 'them'} takes",
-            f"{time(int(work.ns[small].sum()))} of work after {time(cost)} of gaps",
+            f"{format_ns(int(work.ns[small].sum()))} of work after {format_ns(cost)} of gaps",
             analysis.costliest_ops(small, analysis.gap_ns),
             cost,
             action=f"fuse {'it with its' if one else 'them with their'} neighbours",

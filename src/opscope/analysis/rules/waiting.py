@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.columns import Numbers, distinct
 from ...core.provenance import Provenance
-from ...core.units import format_percent
+from ...core.units import format_ns, format_percent
 from ...recording.finding import Finding, WaitFor
 from ...recording.trace import NONE
 from ..causes import COMPUTE, LAYOUT, OTHER
@@ -16,7 +16,7 @@ from ..run_analysis import RunAnalysis
 from ..timeline.activities import NO_LANE
 from ..timeline.critical_path import after
 from ..timeline.gaps import THE_HOST, longest_gaps, waits_for
-from .draft import Draft, count, path_cost, time
+from .draft import Draft, count, path_cost
 
 WAIT_SHARE = 0.15  # of the time of the lanes that wait
 WAIT_COST = 0.02  # of the wall time, that what they wait for takes of the critical path
@@ -83,7 +83,7 @@ def unexplained_gaps(analysis: RunAnalysis) -> Iterator[Draft]:
     if len(before):
         longest = int(before[analysis.gap_ns[before].argmax()])
         detail += (
-            f"; the longest, {time(int(analysis.gap_ns[longest]))}, lies before "
+            f"; the longest, {format_ns(int(analysis.gap_ns[longest]))}, lies before "
             f"{analysis.work.name(longest)}, after {after(analysis.order, longest)}"
         )
     yield Draft(
@@ -116,11 +116,11 @@ def idle_engines(analysis: RunAnalysis) -> Iterator[Draft]:
     if busiest is None or not whole or busiest.busy_ns >= LOW_USE * whole:
         return
     each = " each" if busiest.lanes > 1 else ""
-    detail = f"{count(busiest.lanes, 'lane')} busy for {time(busiest.busy_ns)}{each}"
+    detail = f"{count(busiest.lanes, 'lane')} busy for {format_ns(busiest.busy_ns)}{each}"
     begin = work.start[~analysis.on_host].min() if work.staged else work.start_ns
     gap = next((gap for gap in longest_gaps(analysis) if gap.lane == busiest.engine and gap.start_ns >= begin), None)
     if gap is not None:
-        rest = time(gap.end_ns - gap.start_ns)
+        rest = format_ns(gap.end_ns - gap.start_ns)
         detail += f"; the longest rest, {rest} before {gap.before}, ends with {gap.ended_by}"
     use, of = format_percent(busiest.busy_ns / whole), "the device's time" if work.staged else "the time"
     yield Draft(
@@ -160,7 +160,8 @@ def _uneven(analysis: RunAnalysis, word: str, owner_of_lane: Numbers) -> Iterato
         Finding(
             f"uneven-{word}s",
             f"{word} {int(numbers[most])} has {ratio:.2f} × the work of the mean {word}",
-            f"{time(float(busy[most]))} at work against {time(float(busy.mean()))}, the mean of {len(numbers)}",
+            f"{format_ns(float(busy[most]))} at work against {format_ns(float(busy.mean()))}, "
+            f"the mean of {len(numbers)}",
             analysis.costliest_ops(slowest, work.ns),
             round(path_cost(analysis, slowest) * (1 - 1 / ratio)),
             action=f"split its largest ops over the other {word}s",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.meaning import Does
 from ...core.provenance import Provenance
-from ...core.units import format_percent
+from ...core.units import format_ns, format_percent
 from ...graph.kinds import KINDS, Family
 from ...recording.finding import NO_COMPUTE, OUTLIER, Finding
 from ...recording.summary import OpTotal
@@ -17,7 +17,7 @@ from ..causes import LAUNCH, LAYOUT, LINK, does_of
 from ..graph_patterns import DataFlow
 from ..roofline import least_ns
 from ..run_analysis import RunAnalysis
-from .draft import Draft, count, time
+from .draft import Draft, count
 
 LONG_SHARE = 0.05  # of the critical path, that alike ops which compute nothing take together
 OUTLIER_SHARE = 0.05  # of the critical path
@@ -32,7 +32,7 @@ def computes_nothing(analysis: RunAnalysis) -> Iterator[Draft]:
         cost, places = _path_ns(analysis, ops), [op.op for op in ops if op.op is not None]
         found = flow.pattern(places)
         ratio = _ratio(analysis, ops[0])
-        detail = [_who(ops[0]), f"{time(ops[0].wall_ns or 0)} each" if len(ops) > 1 else time(ops[0].wall_ns or 0)]
+        detail = [_who(ops[0]), format_ns(ops[0].wall_ns or 0) + (" each" if len(ops) > 1 else "")]
         if ratio is not None:
             detail.append(f"{_times(ratio)} what moving its bytes takes")
         if ops[0].threads and ops[0].engine_threads and ops[0].threads < ops[0].engine_threads:
@@ -77,14 +77,14 @@ def _only_moves(analysis: RunAnalysis, op: OpTotal) -> bool:
 def outliers(analysis: RunAnalysis) -> Iterator[Draft]:
     """Ops of a modelled run that take so much longer than their work needs that the model itself is in doubt."""
     for ops in _doubted(analysis):
-        cost, ratio, took = _path_ns(analysis, ops), _ratio(analysis, ops[0]) or 1.0, _work_ns(analysis, ops[0])
+        cost, ratio, taken = _path_ns(analysis, ops), _ratio(analysis, ops[0]) or 1.0, _work_ns(analysis, ops[0])
         positions = _positions(analysis, [op.op for op in ops if op.op is not None])
         yield Draft(
             Finding(
                 OUTLIER,
                 f"{_named(ops)}: the model's time is {_times(ratio)} what bytes and operations need",
-                f"{_who(ops[0])}; {time(took)} for work of {time(took / ratio)} at the "
-                "least: measure it on a device before you believe the total",
+                f"{_who(ops[0])}; {format_ns(taken)} for work of {format_ns(taken / ratio)} at the least: "
+                "measure it on a device before you believe the total",
                 tuple(op.name for op in ops)[:MOST_NAMES],
                 cost,
                 action=_another_form(analysis, ops[0]),

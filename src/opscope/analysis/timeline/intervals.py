@@ -37,7 +37,7 @@ def ranked(*columns: Numbers) -> tuple[Numbers, list[Numbers]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
+class Intervals:
     """Intervals that do not overlap within a key, sorted by key and start."""
 
     key: Numbers
@@ -45,14 +45,14 @@ class Stretches:
     end: Numbers
 
     def total(self, count: int) -> Numbers:
-        """Per key, the length of all its stretches."""
+        """Per key, the length of all its intervals."""
         return total(self.key, self.end - self.start, count)
 
 
-def union(keys: Numbers, start: Numbers, end: Numbers) -> Stretches:
-    """Per key, the stretches in which at least one of its intervals is open."""
+def union(keys: Numbers, start: Numbers, end: Numbers) -> Intervals:
+    """Per key, the intervals in which at least one of those given is open."""
     if not len(keys):
-        return Stretches(keys, start, end)
+        return Intervals(keys, start, end)
     low = int(start.min())
     width = int(end.max()) - low + 1
     base = keys * width - low  # keys lie one behind the other on one axis, so that one running maximum serves all
@@ -63,7 +63,7 @@ def union(keys: Numbers, start: Numbers, end: Numbers) -> Stretches:
     at = np.flatnonzero(begins)
     owner = keys[order][at]
     shift = owner * width - low
-    return Stretches(owner, first[at] - shift, reach[np.append(at[1:], len(reach)) - 1] - shift)
+    return Intervals(owner, first[at] - shift, reach[np.append(at[1:], len(reach)) - 1] - shift)
 
 
 def most_open(keys: Numbers, start: Numbers, end: Numbers, count: int) -> Numbers:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...core.columns import Numbers
 from ...core.meaning import LaneRole
-from ...core.units import format_seconds
+from ...core.units import format_ns
 from ...recording.run import Run
 from ...recording.trace import COUNTER, NONE, CounterTrack, SpanKind
 from .intervals import total_between, union
@@ -49,7 +49,7 @@ class Bins:
     @property
     def label(self) -> str:
         """Behind the name of a counter: what its values are the mean of."""
-        return f"mean of {format_seconds(self.width_ns * 1e-9)}"
+        return f"mean of {format_ns(self.width_ns)}"
 
     def busy_percent(self, start: Numbers, end: Numbers, threads: int) -> Values:
         """Of the time of so many threads, how much was taken by spans that no thread has two of at once."""

@@ -12,7 +12,7 @@ from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import OCCUPANCY, CoreBalance, LaneTotal, Share
 from ..timeline.activities import Flags
-from ..timeline.intervals import Stretches, total, union
+from ..timeline.intervals import Intervals, total, union
 from .work import Work
 
 
@@ -78,21 +78,21 @@ def occupancy_shares(work: Work) -> tuple[Share, ...]:
         return ()
     moving, flush = index.moves[part.command], index.is_flush[part.command]
 
-    def stretches(chosen: Flags) -> Stretches:
+    def busy(chosen: Flags) -> Intervals:
         some = part.where(chosen)
         return union(index.core[some.command], some.start, some.end)
 
-    def mean(found: Stretches) -> float:
+    def mean(found: Intervals) -> float:
         return int((found.end - found.start).sum()) / len(windows)
 
-    computing, moved, flushed = stretches(~moving), stretches(moving & ~flush), stretches(moving & flush)
+    computing, moved, flushed = busy(~moving), busy(moving & ~flush), busy(moving & flush)
     useful = _both(computing, moved)
     reached = [mean(computing), mean(useful), mean(_both(useful, flushed)), float(wall)]
     parts = [end - before for before, end in pairwise([0.0, *reached])]
     return tuple(Share(cause, ns, ns / wall) for cause, ns in zip(OCCUPANCY, parts, strict=True))
 
 
-def _both(one: Stretches, other: Stretches) -> Stretches:
+def _both(one: Intervals, other: Intervals) -> Intervals:
     def column(name: str) -> Numbers:
         return np.concatenate((getattr(one, name), getattr(other, name)))
 

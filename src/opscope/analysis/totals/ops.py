@@ -13,7 +13,7 @@ from ...graph.kinds import what_kind_does
 from ...program.program import OpInfo
 from ...recording.summary import OpTotal, ProducerTotal
 from ...recording.trace import NONE
-from ..timeline.intervals import Stretches, total, union
+from ..timeline.intervals import Intervals, total, union
 from .work import Work
 
 OTHER = "(no op)"
@@ -30,7 +30,7 @@ class OpSums:
     amounts: tuple[Numbers, Numbers, Numbers]  # bytes out, bytes moved, MACs
     by_group: Numbers  # op × group: busy computing; where it only moves data, issuing
     outer: Numbers  # number of the outer memory that an operand lies in
-    stretches: Stretches  # by op
+    intervals: Intervals  # by op
 
     @classmethod
     def of(cls, work: Work) -> OpSums:
@@ -51,7 +51,7 @@ class OpSums:
             ),
             by_group=_by_group(work, key, count),
             outer=outer,
-            stretches=union(key, part.start, part.end),
+            intervals=union(key, part.start, part.end),
         )
 
     def rollup(
@@ -61,7 +61,7 @@ class OpSums:
         program, count = self.work.index.program, len(labels)
         busy, wait, commands = (total(label_of_op, column, count) for column in (self.busy, self.wait, self.count))
         out_bytes, moved_bytes, macs = (total(label_of_op, column, count) for column in self.amounts)
-        wall = union(label_of_op[self.stretches.key], self.stretches.start, self.stretches.end).total(count)
+        wall = union(label_of_op[self.intervals.key], self.intervals.start, self.intervals.end).total(count)
         table = np.zeros((count, len(program.groups)), np.int64)
         np.add.at(table, label_of_op, self.by_group)
         outer = np.zeros(count, np.int64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import Example, Manifest, ReportStyle, Verb
 
 MANIFEST = Manifest(
@@ -11,7 +9,7 @@ MANIFEST = Manifest(
     title="CodeFusion Studio",
     package=__package__,
     order=55,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     verbs=(
         Verb("cfsai", "CodeFusion Studio 2.0-2.1 command line: cfsai profile | compat", ".commands"),
         Verb("cfsutil", "CodeFusion Studio 2.2 command line: cfsutil ai profile | compat", ".commands"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import Manifest
 
 MANIFEST = Manifest(
@@ -11,5 +9,5 @@ MANIFEST = Manifest(
     title="Arm Cortex-M",
     package=__package__,
     order=82,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
 )

@@ -16,7 +16,7 @@ from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.console import console_lines
 from ...importers.reading import Unread, number_in
-from ...recording.recording import CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording
 
 _MOST_MODULES = 100_000
 _KB = 1024
@@ -51,10 +51,8 @@ class ModelLog:
             raise ImportFileError(str(path), "", "tables without rows; expected what Model::profile prints")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="ESP-DL",
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             ops=tuple(found.modules),
             metrics=tuple(_metrics(found)),
             checks=tuple(_checks(found)),

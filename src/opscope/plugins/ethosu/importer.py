@@ -15,7 +15,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, whole_in
-from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
+from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
 
 TOOL = "Vela"
 TOTAL = "cycles"
@@ -54,10 +54,8 @@ class VelaLayers:
         metrics = (Metric(TOTAL, total, "cycles"), Metric("MACs", sum(op.macs or 0 for op in ops), "1"))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.VENDOR_MODEL,
-            trace=empty_trace(Provenance.VENDOR_MODEL),
             ops=ops,
             metrics=metrics if not on_cpu else metrics[1:],
             checks=(_longest_resource(rows),),
@@ -83,10 +81,8 @@ class VelaSummary:
         metrics = tuple(_totals(row))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.VENDOR_MODEL,
-            trace=empty_trace(Provenance.VENDOR_MODEL),
             metrics=metrics,
             checks=tuple(_time_is_cycles(row)),
             notes=tuple(notes),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import BackendEntry, Entry, Example, Format, Manifest, Option, Signature
 from ...core.provenance import Provenance
 
@@ -70,7 +68,7 @@ MANIFEST = Manifest(
     title="Arm Ethos-U",
     package=__package__,
     order=30,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     backends=(BACKEND,),
     entries=tuple(
         Entry(

@@ -84,7 +84,6 @@ class EtDump:
         samples = [_length(_whole(run)) for run in runs]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             trace=_trace(seen),
@@ -108,10 +107,8 @@ class EtRecord:
         ops = tuple(replace(_about((node,), node.name), name=node.name) for node in record.nodes if not node.is_call)
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.COMPILER_FACT,
-            trace=empty_trace(Provenance.COMPILER_FACT),
             ops=ops,
             metrics=(Metric("ops", len(ops), "1"),),
             notes=("no times: give the ETDump of a run too",),

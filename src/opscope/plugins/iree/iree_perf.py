@@ -26,7 +26,6 @@ from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
 TOOL = "IREE"
 PROVENANCE = Provenance.MEASURED
-FORMAT = "ireeperf-jsonl"
 DISPATCH, EXECUTE = "dispatch", "execute"
 _TRANSFERS = ("fill", "copy", "update")
 _HOST_NS = "iree_host_time_ns"
@@ -93,7 +92,6 @@ class IreePerf:
         notes = (f"records that are counted only: {left}",) if left else ()
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=f"{TOOL} (schema {found.version})",
             provenance=PROVENANCE,
             trace=trace,

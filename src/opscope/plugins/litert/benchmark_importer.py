@@ -16,7 +16,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, to_ns
-from ...recording.recording import LATENCY, Check, Metric, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, Recording
 from .benchmark_nodes import GRAPH, INSIDE, SUBGRAPH, NodeTable, Row, ops_of
 
 _MS, _US, _MIB = 1e6, 1e3, 2**20
@@ -71,10 +71,8 @@ class TfliteBenchmark:
             notes = (*notes, "no table of nodes: run benchmark_model with --enable_op_profiling=true")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="benchmark_model (TFLite)",
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             metrics=(*_exact(found), *found.start),
             checks=tuple(_checks(main)) if main else (),

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-OPERATOR, DELEGATE_INTERNAL, DELEGATE_OPERATOR, RUNTIME = 2, 4, 8, 16  # kinds of events
 _KINDS = frozenset(1 << bit for bit in range(9))
 _SOURCES = frozenset((0, 1, 2))
 _CPU, _WRITE = 1, 1

@@ -17,7 +17,7 @@ from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import LONGEST_NS, read_bytes
 from ...recording.language_model import LanguageModel, Ranged, TokenPoint
-from ...recording.recording import Metric, Recording, Value, empty_trace
+from ...recording.recording import Metric, Recording, Value
 
 Fields = Mapping[str, object]
 SERVED = "times are as a client saw them: host, network and queue are in them"
@@ -118,10 +118,8 @@ def recording(
     )
     return Recording(
         maker=maker,
-        source=str(path),
         tool=tool,
         provenance=Provenance.MEASURED,
-        trace=empty_trace(Provenance.MEASURED),
         model=model or None,
         network=model,
         target=target or None,

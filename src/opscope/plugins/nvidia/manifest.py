@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import Manifest
 
 MANIFEST = Manifest(
@@ -11,6 +9,6 @@ MANIFEST = Manifest(
     title="NVIDIA GPUs",
     package=__package__,
     order=85,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     sampler=".power:sampled_power",
 )

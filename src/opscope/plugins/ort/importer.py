@@ -93,7 +93,6 @@ class OrtProfile:
         notes = _notes(told, rows, runs, nests=own < spans.end - spans.start)
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="ONNX Runtime",
             provenance=Provenance.MEASURED,
             trace=trace,

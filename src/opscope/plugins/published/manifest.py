@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import Manifest
 
 MANIFEST = Manifest(
@@ -11,5 +9,5 @@ MANIFEST = Manifest(
     title="Chips with published latencies",
     package=__package__,
     order=80,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
 )

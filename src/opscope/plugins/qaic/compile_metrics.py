@@ -10,7 +10,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, numbered
-from ...recording.recording import Check, Metric, Recording, empty_trace
+from ...recording.recording import Check, Metric, Recording
 
 TOOL, PROVENANCE = "qaic-exec", Provenance.COMPILER_FACT
 _OURS = " traffic by op, most "  # what our own compiler prints goes on with a table of ops
@@ -72,10 +72,8 @@ class CompileMetrics:
         notes = (f"{other} other lines are not read",) if other else ()
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=tool,
             provenance=PROVENANCE,
-            trace=empty_trace(PROVENANCE),
             metrics=(*metrics.values(), *(metric for moved in traffic for metric in moved.metrics())),
             checks=tuple(_sums(traffic)),
             notes=(*notes, *unread.notes()),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
-from ...commands.vendor_flags import Flag, Takes, Words, read_words
+from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words
 from ...core.errors import UsageError, printable
 from ...core.files import PROGRAM_FILE
 from ...graph.graph import DType
@@ -34,10 +34,6 @@ _NONE = "accepted; it has no effect on the simulated device"
 SINGLE_FLOATS = "f32 stays f32, which the HVX alone has: -convert-to-fp16 runs it as f16"
 _SAME_INPUTS = "every inference has the same inputs: outputs are written once"
 _INPUTS = "accepted; times do not depend on the values of inputs, which are bounded random"
-
-
-def _noted(takes: Takes, note: str, names: str) -> tuple[Flag, ...]:
-    return tuple(Flag((name,), "", takes, note) for name in names.split())
 
 
 COMPILE: tuple[Flag, ...] = (
@@ -65,25 +61,25 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("retained-state",), "retained", _SWITCH),
     Flag(("mxfp6-matmul",), "mxfp6", _SWITCH),
     Flag(("mxint8-kv-cache",), "mxint8", _SWITCH),
-    *_noted(
+    *noted(
         _SWITCH,
         _OWN,
         "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs "
         "aic-userdma-async aic-hmx-async",
     ),
-    *_noted(
+    *noted(
         Takes.VALUE,
         _OWN,
         "mos ols aic-depth-first-mem size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
         "sdp-cluster-sizes node-precision-info keep-original-precision-for-nodes execute-nodes-in-fp16 "
         "custom-IO-list-file operators-supported external-quantization",
     ),
-    *_noted(
+    *noted(
         _SWITCH,
         _NONE,
         "time-passes v verbose aic-dump-dot-files enable-channelwise enable-rowwise io-crc host-preproc host-postproc",
     ),
-    *_noted(
+    *noted(
         Takes.VALUE,
         _NONE,
         "aic-op-stats-verbosity aic-profiling-start-iter aic-profiling-num-samples aic-profiling-out-dir "
@@ -113,14 +109,14 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("i", "input-file"), "inputs"),
     Flag(("aic-batch-json-input",), "input_list"),
     Flag(("specialization",), "specialization"),  # ours: which of a program's specializations runs
-    *_noted(Takes.VALUE, _INPUTS, "aic-batch-input aic-batch-input-directory aic-batch-input-file-list"),
-    *_noted(
+    *noted(Takes.VALUE, _INPUTS, "aic-batch-input aic-batch-input-directory aic-batch-input-file-list"),
+    *noted(
         Takes.VALUE,
         _NONE,
         "aic-profiling-duration aic-profiling-sampling-rate aic-profiling-reporting-rate r live-reporting-period "
         "submit-timeout submit-retry-count p pre-post-processing",
     ),
-    *_noted(_SWITCH, _NONE, "l live-reporting s stats c v verbose"),
+    *noted(_SWITCH, _NONE, "l live-reporting s stats c v verbose"),
 )
 
 _PROFILES = {  # what they call it → what we call it

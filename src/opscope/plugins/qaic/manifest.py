@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import Face, Format, Manifest, Signature, Verb
 
 MANIFEST = Manifest(
@@ -11,7 +9,7 @@ MANIFEST = Manifest(
     title="Qualcomm Cloud AI",
     package=__package__,
     order=60,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     memory_names=(("VTCM", "TCM"),),
     opstats_tag="qaic-opstats",
     faces=(Face("Session", ".session:Session"),),

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.errors import ImportFileError
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered
-from ...recording.recording import LATENCY, Check, Metric, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, Recording
 from ...recording.summary import HostStage
 
 TOOL = "qaic-runner"
@@ -67,10 +67,8 @@ class RunnerStdout:
         notes = (f"{other} other lines are not read",) if other else ()
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=provenance,
-            trace=empty_trace(provenance),
             metrics=tuple(metrics),
             checks=tuple(checks),
             notes=(*notes, *unread.notes()),
@@ -120,10 +118,8 @@ class LatencyFile:
         metrics = [metric for place, name in enumerate(columns) for metric in _spread(name, table[:, place])]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             metrics=tuple(metrics),
             checks=tuple(_identities(columns, table)),
             notes=unread.notes(),
@@ -210,10 +206,8 @@ class LatencyPercentiles:
             means.update((match[1], value) for name, value in named if name == "mean")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             metrics=tuple(metrics),
             checks=tuple(_mean_identity(means)),
             notes=unread.notes(),

@@ -54,7 +54,6 @@ class OpstatsSummary:
         provenance = Provenance.SIMULATED if ours else Provenance.MEASURED
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=provenance,
             trace=_trace(summary, provenance),

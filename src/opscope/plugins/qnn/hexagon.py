@@ -78,10 +78,6 @@ class Hexagon:
     def vector_bytes_per_s(self) -> Figure:
         return product(product(self.hvx_threads, self.hvx_bytes_per_cycle), self.core_hz)
 
-    @property
-    def vtcm_bytes_per_s(self) -> Figure:
-        return product(product(self.hvx_threads, self.vtcm_bytes_per_cycle), self.core_hz)
-
     def limits(self, dtype: str) -> dict[str, float]:
         """As a recording has them, for work of one data type."""
         macs = self.macs_per_s(dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from ...core.manifest import (
     BackendEntry,
@@ -96,7 +95,7 @@ MANIFEST = Manifest(
     title="Qualcomm HTP (Hexagon NPU)",
     package=__package__,
     order=70,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     backends=(BACKEND,),
     entries=".entries:ENTRIES",
     examples=(
@@ -118,7 +117,6 @@ MANIFEST = Manifest(
     ),
     faces=(Face("HtpProfiler", ".profiler:HtpProfiler"),),
     trace_words=TRACE_WORDS,
-    same_rules=(("slow-node", "slow-op"), ("conversions", "layout"), ("vtcm-spill", "spill")),
     summary_files=(
         SummaryFile(
             "qhas",

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TextIO
 
 from ...core.json_files import write_json
-from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent, format_seconds
 from ...recording.recording import OpRecord, Placed, Recording
 from ...views.page.html_text import full_name, prose, short_name
 from ...views.text.recording_text import metric_text
@@ -141,7 +141,7 @@ def _node(node: OpRecord) -> tuple[str, ...]:
         node.type,
         node.placed,
         format_count(node.calls),
-        *(format_seconds(None if ns is None else ns / 1e9) for ns in times),
+        *(format_ns(ns) for ns in times),
         format_percent(node.path_share),
         *busy,
         format_bytes(node.outer_read_bytes),
@@ -158,7 +158,7 @@ def _chart(recording: Recording) -> dict[str, str]:
     end, peak = max(times[-1], 1), max(*values, 1.0)
     return {
         "chart": _steps(times, values, end, peak),
-        "chart_time": format_seconds(end / 1e9),
+        "chart_time": format_ns(end),
         "chart_peak": format_bytes(peak),
     }
 

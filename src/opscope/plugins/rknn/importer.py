@@ -26,7 +26,6 @@ from ...recording.recording import (
     Placed,
     Recording,
     ResourceCycles,
-    empty_trace,
 )
 from ...recording.summary import MemoryTotal
 from .console import Console, Ranked, Table, Walk
@@ -95,11 +94,9 @@ def _recording(maker: str, path: Path, found: Console, table: Table | None) -> R
     target, how = _target(found, table)
     return Recording(
         maker=maker,
-        source=str(path),
         tool=_tool(found),
         producer=found.versions,
         provenance=provenance,
-        trace=empty_trace(provenance),
         ops=tuple(_op(layer, provenance, clock, meaning, _cores(table)) for layer in layers),
         metrics=tuple(_metrics(found, table, provenance)),
         kernels=tuple(_kernels(ranking)),

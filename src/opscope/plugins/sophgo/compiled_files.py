@@ -44,7 +44,6 @@ class CompiledOp:
     shape: str = ""
     dtype: str = ""
     mode: str = ""  # of its subnet: TPU_STATIC is scheduled, TPU_DYNAMIC is not, CPU is the host's; empty: not told
-    reads_weight: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,6 @@ class _MlirReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.values: dict[str, str] = {}  # SSA value of the function → its location
-        self.weights: set[str] = set()
         self.open: list[str] = []  # values of groups whose end has not come
         self.places: dict[str, tuple[str, ...]] = {}  # location → names
         self.ops: dict[int, tuple[CompiledOp, str, tuple[str, ...]]] = {}  # with its location and its operands'
@@ -120,7 +118,7 @@ class _MlirReader:
         elif (function := _FUNCTION.match(text)) is not None:
             mode = _MODE.search(text)
             self.mode = "" if mode is None else mode[1]
-            self.values, self.weights, self.open = {}, set(), []
+            self.values, self.open = {}, []
             self.values |= dict(_ARGUMENT.findall(function[2]))
         elif _CLOSE.match(text) and self.open:
             self._define(self.open.pop(), _location(text))
@@ -137,18 +135,14 @@ class _MlirReader:
         self._define(value, place)
         if text.rstrip().endswith("({"):
             self.open.append(value)
-        if dialect == "top":
-            self.weights |= {value} if opcode == "Weight" else set()
-            return
-        if opcode in _STRUCTURE:
+        if dialect == "top" or opcode in _STRUCTURE:
             return
         operands = tuple(filter(None, (self.values.get(name.partition("#")[0], "") for name in names)))
         shape, dtype = _type_of(text)
         for out, out_size, buffer, buffer_size in _PLACED.findall(text):
             most = max(int(out) + int(out_size), int(buffer) + int(buffer_size) if int(buffer_size) else 0)
             self.lane_bytes = max(self.lane_bytes or 0, most)
-        reads = any(name in self.weights for name in names)
-        op = CompiledOp(number, opcode, (), (), shape, dtype, self.mode, reads)
+        op = CompiledOp(number, opcode, (), (), shape, dtype, self.mode)
         self.ops[number] = (op, place, operands)
 
     def _define(self, values: str, place: str) -> None:

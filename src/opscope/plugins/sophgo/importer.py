@@ -14,7 +14,7 @@ from ...core.provenance import Provenance
 from ...importers.column_trace import Clock
 from ...importers.formats import find_format
 from ...recording.build import lane_totals
-from ...recording.recording import CLOCK, LATENCY, Metric, OpRecord, Recording, empty_trace
+from ...recording.recording import CLOCK, LATENCY, Metric, OpRecord, Recording
 from ...recording.summary import Latency, MemoryTotal, Summary
 from .chips import CHIPS
 from .compiled_files import Compiled, merged, read_mlir, read_placements
@@ -91,8 +91,6 @@ class CompiledFile:
         return Recording(
             maker=self.name,
             provenance=fact,
-            trace=empty_trace(fact),
-            source=str(path),
             tool=TOOL,
             target=compiled.chip,
             ops=tuple(rows),

@@ -11,7 +11,7 @@ from ...core.errors import ModelError
 from ...core.provenance import Provenance
 from ...graph.graph import Graph
 from ...readers import read_model
-from ...recording.recording import Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import Metric, OpRecord, Placed, Recording
 from ...recording.run import graph_edges
 from ...recording.summary import MemoryTotal
 from .compilation import Compilation, compile_model
@@ -82,7 +82,6 @@ def _untimed(ops: OpRows, found: Compilation) -> Recording:
     return Recording(
         maker=BACKEND.name,
         provenance=fact,
-        trace=empty_trace(fact),
         ops=ops.rows,
         devices=1,
         cores=1,

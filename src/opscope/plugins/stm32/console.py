@@ -17,7 +17,7 @@ from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.console import console_lines
 from ...importers.reading import Unread, number_in, to_ns, whole_in
-from ...recording.recording import CLOCK, CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import CLOCK, CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording
 
 _MS, _US_MS = 1e6, 1e-3
 _MOST_NODES = 100_000
@@ -87,10 +87,8 @@ class PerformanceLog:
         shown = same[-1]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=" ".join(filter(None, ("aiSystemPerformance", fields.get("Tool revision", "")))),
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             ops=tuple(_ops(shown.nodes)),
             metrics=tuple(_metrics(shown, walk.sizes)),
             checks=tuple(_checks(shown)),

@@ -12,7 +12,7 @@ import msgspec
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, read_bytes, to_ns
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
 
 TOOL = "ST Edge AI Core"
 T = TypeVar("T")
@@ -117,10 +117,8 @@ class StEdgeAiInfo:
         ops = tuple(_op(node, sizes, estimates if modelled else {}) for node in nodes)
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=f"{TOOL} {tool.version}".strip(),
             provenance=provenance,
-            trace=empty_trace(provenance),
             ops=ops,
             metrics=tuple(_metrics(file, ops)),
             checks=tuple(_checks(file, nodes, buffers)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, to_ns, whole_in
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from .stedgeai import HOSTS, TOOL
 
 _MS = 1e6
@@ -69,10 +69,8 @@ class StEdgeAiReport:
         provenance = Provenance.MEASURED if timed else Provenance.COMPILER_FACT
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=found.tool,
             provenance=provenance,
-            trace=empty_trace(provenance),
             ops=ops,
             metrics=metrics,
             checks=tuple(_checks(found, ops)),

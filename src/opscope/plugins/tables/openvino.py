@@ -13,7 +13,7 @@ from ...core.errors import printable
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, head_of, number_in, numbered, read_bytes, to_ns
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 
 TOOL = "OpenVINO benchmark_app"
 _MS = 1e6
@@ -63,10 +63,8 @@ class OpenVinoCounters:
         notes = [f"{idle} of {len(ops)} layers have no time: {_LEFT}"] if idle else []
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             metrics=tuple(metrics),
             checks=tuple(_checks(tables, totals, digit)),
@@ -228,10 +226,8 @@ class OpenVinoReport:
             notes.append(f"the benchmark ended with an error: {printable(results['error'])}")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             metrics=(*_results(results), *_setup(setup)),
             notes=(*notes, *unread.notes()),
             target=setup.get("target device"),

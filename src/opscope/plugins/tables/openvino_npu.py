@@ -89,7 +89,6 @@ class OpenVinoNpu:
         clock = about.workpoint.freq if about.workpoint is not None else None
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="OpenVINO NPU profiling",
             provenance=Provenance.MEASURED,
             trace=trace,

@@ -13,7 +13,7 @@ from ...core.errors import ImportFileError, printable
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, read_bytes, to_ns
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, empty_trace
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 
 TOOL = "TensorRT trtexec"
 _MS = 1e6
@@ -97,10 +97,8 @@ class TensorRtProfile:
         )
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
-            trace=empty_trace(Provenance.MEASURED),
             ops=ops,
             checks=tuple(_checks(layers, runs)),
             inferences=runs,
@@ -176,11 +174,9 @@ class TensorRtLayers:
             raise ImportFileError(str(path), "", "no layer that can be read; expected an engine's layers")
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.COMPILER_FACT,
             ops=tuple(ops),
-            trace=empty_trace(Provenance.COMPILER_FACT),
             notes=unread.notes(),
             metrics=(Metric("layers", len(engine.layers), "1"),),
         )

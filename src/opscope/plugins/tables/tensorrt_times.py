@@ -71,7 +71,6 @@ class TensorRtTimes:
         parts = [[stage[1] - stage[0] for stage in stages] for *stages, _ in rows]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=Provenance.MEASURED,
             trace=_trace(rows),

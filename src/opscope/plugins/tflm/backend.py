@@ -57,7 +57,7 @@ class TflmBackend:
 def _profile(model: Path, *, seed: int) -> Recording:
     from ...core.provenance import Provenance
     from ...readers import read_model
-    from ...recording.recording import Recording, empty_trace
+    from ...recording.recording import Recording
     from .interpreter import arena_bytes
     from .logs import allocations
 
@@ -79,7 +79,6 @@ def _profile(model: Path, *, seed: int) -> Recording:
     return Recording(
         maker="tflm",
         provenance=Provenance.EMULATED,
-        trace=empty_trace(Provenance.EMULATED),
         ops=tuple(_ops(graph)),
         metrics=tuple(_metrics(allocations(ended.errors + ended.output), differences)),
         notes=tuple(_notes(differences, seed)),

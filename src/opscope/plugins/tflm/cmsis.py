@@ -76,7 +76,7 @@ def _conv(node: Node, core: Core) -> Sequence[int]:
     channels, vertical, horizontal = extent(data, 3), window(node, 1), window(node, 2)
     if dtype(data) is DType.I16:
         column = channels * vertical.kernel * horizontal.kernel
-        return (4 * _rounded(column, 8) * 2 if core is Core.MVE else 2 * column * 2,)
+        return (4 * rounded(column, 8) * 2 if core is Core.MVE else 2 * column * 2,)
     if dtype(data) is not DType.I8:
         return ()
     return (_columns(vertical, horizontal, channels, core, is_whole=channels == extent(weights, 3)),)
@@ -89,11 +89,11 @@ def _columns(vertical: Window, horizontal: Window, channels: int, core: Core, *,
         return 0
     column = channels * vertical.kernel * horizontal.kernel
     if core is not Core.MVE:
-        return 2 * _rounded(column, 4) * 2
+        return 2 * rounded(column, 4) * 2
     is_row = vertical.data == vertical.kernel == 1 and horizontal.is_even and is_whole
     if is_row and horizontal.stride * channels % 4 == 0:
         return _row_with_mve(horizontal, channels)
-    return 4 * _rounded(column, 16)
+    return 4 * rounded(column, 16)
 
 
 def _row_with_mve(window: Window, channels: int) -> int:
@@ -103,7 +103,7 @@ def _row_with_mve(window: Window, channels: int) -> int:
     right = max(1, -(-(window.padding + uneven) // window.stride)) if window.padding + uneven else 0
     left = max(1, -(-window.padding // window.stride)) if window.padding else 0
     if right + left + max(window.result - right - left, 0) != window.result:
-        return 4 * _rounded(channels * window.kernel, 16)
+        return 4 * rounded(channels * window.kernel, 16)
     before = window.padding * channels
     behind = right * channels if uneven else before
     return max(window.kernel * channels + before, (window.kernel - 1) * channels + behind)
@@ -155,7 +155,7 @@ def _transpose_conv(node: Node, core: Core) -> Sequence[int]:
     channels, height, width = extent(data, 3), extent(weights, 1), extent(weights, 2)
     if max(stride_w, stride_h) <= 2 and channels > _REVERSED_ABOVE:
         column = channels * height * width
-        columns = 4 * _rounded(column, 16) if core is Core.MVE else 2 * _rounded(column, 4) * 2
+        columns = 4 * rounded(column, 16) if core is Core.MVE else 2 * rounded(column, 4) * 2
         return (columns, column * extent(weights, 0))
     row = ((extent(data, 2) - 1) * stride_w + max(width, stride_h)) * extent(result, 3)
     return (row * max(height, stride_h) * INT, 0)
@@ -191,7 +191,7 @@ def _is_constant(tensor: StoredTensor | None) -> bool:
     return tensor is not None and bool(tensor.data.size)
 
 
-def _rounded(count: int, step: int) -> int:
+def rounded(count: int, step: int) -> int:
     return -(-count // step) * step
 
 

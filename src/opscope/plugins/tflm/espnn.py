@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from ...graph.graph import DType
-from .cmsis import window
+from .cmsis import rounded, window
 from .nodes import INT, Node, dtype, extent
 from .scratch import reference
 
@@ -48,16 +48,16 @@ def _conv(node: Node) -> int:
     positions, kernel = down.data * across.data, down.kernel * across.kernel
     is_padded = bool(down.padding or across.padding)
     if kernel == 1 and not is_padded and down.stride == across.stride == 1:
-        whole = _rounded(channels, 8)
+        whole = rounded(channels, 8)
         turned = 0 if positions < _FEW_POSITIONS else 2 * 8 * whole
         return (positions * whole if channels % 8 else 0) + whole * made + turned + _MARGIN
     row, column = across.kernel * channels, kernel * channels
     if row < _ALIGNMENT <= column:  # windows are gathered
-        whole = _rounded(column, _ALIGNMENT)
+        whole = rounded(column, _ALIGNMENT)
         return made * INT + _ALIGNMENT + made * whole + _ALIGNMENT + whole + _MARGIN
     padded = (across.data + 2 * across.padding) * (down.data + 2 * down.padding) * channels if is_padded else 0
-    weights = kernel * _rounded(channels, _ALIGNMENT) * made
-    aligned = _rounded(row, _ALIGNMENT) * down.kernel * made
+    weights = kernel * rounded(channels, _ALIGNMENT) * made
+    aligned = rounded(row, _ALIGNMENT) * down.kernel * made
     right, bottom = (max(0, w.result * w.stride + w.kernel - 1 - w.data) for w in (across, down))
     beyond = (across.data + right) * (down.data + bottom) * channels if right or bottom else 0
     return padded + weights + aligned + beyond + _MARGIN + made * INT
@@ -92,7 +92,7 @@ def _three_by_three(node: Node, weights: int) -> int:
         whole = (across.data + more_w) * (down.data + more_h) * channels
         strip = (across.data + more_w) * down.kernel * channels
         return weights + (whole if whole <= _WHOLE_INPUT_BYTES else strip) + _ALIGNMENT
-    filled = _rounded(channels, _ALIGNMENT)
+    filled = rounded(channels, _ALIGNMENT)
     more_w, more_h = (2 * w.padding + max(0, w.result * w.stride + 2 - w.data) for w in (across, down))
     data = (across.data + more_w) * (down.data + more_h) * filled
     return 9 * filled + data + across.result * down.result * filled + _MARGIN
@@ -101,15 +101,11 @@ def _three_by_three(node: Node, weights: int) -> int:
 def _with_channels_added(node: Node) -> int:
     """Channels are filled up to eight: weights and input in 16 bits, the result, and three numbers a channel."""
     down, across = window(node, 1), window(node, 2)
-    filled = _rounded(extent(node.input(0), 3), 8)
-    used = _rounded(down.kernel * across.kernel * filled * 2, _ALIGNMENT)
-    used = _rounded(used + down.data * across.data * filled * 2, _ALIGNMENT)
-    used = _rounded(used + down.result * across.result * filled, _ALIGNMENT)
+    filled = rounded(extent(node.input(0), 3), 8)
+    used = rounded(down.kernel * across.kernel * filled * 2, _ALIGNMENT)
+    used = rounded(used + down.data * across.data * filled * 2, _ALIGNMENT)
+    used = rounded(used + down.result * across.result * filled, _ALIGNMENT)
     return used + 3 * filled * INT + _ALIGNMENT
-
-
-def _rounded(count: int, step: int) -> int:
-    return -(-count // step) * step
 
 
 _RULES: Mapping[str, Callable[[Node], int]] = {"CONV_2D": _conv, "DEPTHWISE_CONV_2D": _depthwise}

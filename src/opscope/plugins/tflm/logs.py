@@ -20,7 +20,7 @@ from ...core.provenance import Provenance
 from ...importers.console import console_lines
 from ...importers.reading import Unread
 from ...readers.tflite.schema import BUILTINS, KNOWN_CUSTOM
-from ...recording.recording import CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording, empty_trace
+from ...recording.recording import CYCLES, LATENCY, Check, Metric, OpRecord, Placed, Recording
 
 _MOST_EVENTS = 200_000
 _SHORTEST_MS = 100  # of an event whose whole milliseconds tell the rate of the timer to 1 %
@@ -119,10 +119,8 @@ class MicroLog:
         provenance = Provenance.EMULATED if found.is_emulated else Provenance.MEASURED
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="TensorFlow Lite Micro",
             provenance=provenance,
-            trace=empty_trace(provenance),
             ops=ops,
             metrics=tuple(_metrics(shown, found, rate)),
             checks=tuple(_checks(found)),

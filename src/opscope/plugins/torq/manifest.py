@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ...core.manifest import (
     BackendEntry,
     Can,
@@ -116,7 +114,7 @@ MANIFEST = Manifest(
     title="Synaptics Torq",
     package=__package__,
     order=90,
-    targets=Path(__file__).with_name("targets"),
+    targets="targets",
     environments=(ENVIRONMENT,),
     backends=(BACKEND,),
     entries=tuple(

@@ -97,7 +97,6 @@ class Kineto:
         trace = build_trace(trace_spans, samples, lanes, tracks, marks=marks, provenance=Provenance.MEASURED)
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="PyTorch profiler (Kineto)",
             provenance=Provenance.MEASURED,
             trace=trace,

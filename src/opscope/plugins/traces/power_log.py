@@ -66,7 +66,6 @@ class PowerLog:
         marked = [time for time, row in zip(times, rows, strict=True) if _is_set(row.get("marker"))]
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="power log",
             provenance=Provenance.MEASURED,
             trace=_trace(np.array(times, np.float64), columns, path),

@@ -42,7 +42,6 @@ class TraceJson:
         metrics = (Metric("wall", wall, "ns"), Metric("spans", len(spans.start), "1"))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool="Trace Event JSON",
             provenance=provenance,
             trace=trace,

@@ -124,25 +124,3 @@ class Wire:
 def signed(value: int) -> int:
     """Reinterpret an unsigned varint as protobuf's int64 (or int32, which is sign-extended to 64 bits)."""
     return value - _TWO_TO_64 if value >= _TWO_TO_63 else value
-
-
-def encode_varint(value: int) -> bytes:
-    value %= _TWO_TO_64
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def encode_field(number: int, payload: bytes) -> bytes:
-    return encode_varint(number << 3 | 2) + encode_varint(len(payload)) + payload
-
-
-def encode_text(number: int, text: str) -> bytes:
-    return encode_field(number, text.encode("utf-8", "replace"))
-
-
-def encode_number(number: int, value: int) -> bytes:
-    return encode_varint(number << 3) + encode_varint(value)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TextIO
 
-from ... import __version__
+from ...core.json_files import PRODUCER
 from ...gate.verdict import Verdict
 from ...recording.language_model import LanguageModel, TokenPoint, scaled
 
@@ -26,7 +26,7 @@ class LanguageModelJson:
     def render(self, found: LanguageModel, out: TextIO) -> None:
         data: dict[str, object] = {
             "schema": SCHEMA,
-            "producer": {"name": "opscope", "version": __version__},
+            "producer": PRODUCER,
             "model": found.model,
             "target": found.target,
             "devices": found.devices,

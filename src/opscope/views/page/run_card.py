@@ -8,7 +8,7 @@ from io import StringIO
 from typing import TextIO
 
 from ...core.provenance import Provenance
-from ...core.units import UNKNOWN, format_count, format_latency, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_count, format_latency, format_ns, format_percent
 from ...recording.finding import Findings
 from ...recording.run import RunInfo
 from ...recording.summary import OpTotal, Share, Summary
@@ -69,7 +69,7 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
     )
     latency = summary.latency
     parts = [f"latency <strong>{format_latency(latency.value_ns, latency.low_ns, None)}</strong>"]
-    low, high = _ns(latency.low_ns), _ns(latency.high_ns)
+    low, high = format_ns(latency.low_ns), format_ns(latency.high_ns)
     if UNKNOWN not in (low, high) and low != high:
         parts.append(f"range {low} – {high}")
     rate = summary.throughput_per_s
@@ -81,10 +81,6 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
     if findings is not None and findings.unknown_ops:
         count = sum(op.op is not None for op in summary.ops)
         yield f"<div>{escape(prose(in_a_line(findings.unknown_ops, count)))}</div>\n"
-
-
-def _ns(value: float | None) -> str:
-    return format_seconds(None if value is None else value / 1e9)
 
 
 def _bar(shares: Sequence[Share]) -> Iterable[str]:
@@ -101,7 +97,7 @@ def _bar(shares: Sequence[Share]) -> Iterable[str]:
     yield f'<div role="img" aria-label="where the time goes" style="{_TRACK}">{blocks}</div>\n'
     words = " ".join(
         f'<span style="margin-right:1em;white-space:nowrap"><span style="color:{colour}">■</span> {_text(share.cause)} '
-        f"{_ns(share.ns)} ({format_percent(share.share)})</span>"
+        f"{format_ns(share.ns)} ({format_percent(share.share)})</span>"
         for share, colour in zip(known, colours, strict=True)
     )
     yield f"<div>{words}</div>\n"
@@ -122,8 +118,8 @@ def _ops(ops: Sequence[OpTotal], most: int, provenance: Provenance) -> Iterable[
             _titled(op.name),
             _text(op.type) or UNKNOWN,
             _text(op.engine) or UNKNOWN,
-            _ns(op.wall_ns),
-            _ns(op.busy_ns),
+            format_ns(op.wall_ns),
+            format_ns(op.busy_ns),
             format_percent(op.share),
         )
         yield f"<tr>{_cells('td', row, styles)}</tr>\n"
@@ -139,7 +135,7 @@ def _causes(findings: Findings | None) -> Iterable[str]:
         return
     yield '<ol style="margin-top:.6em">\n'
     for finding in findings.findings[:MOST_FINDINGS]:
-        cost = "" if finding.cost_ns is None else f" – {_ns(finding.cost_ns)} ({format_percent(finding.share)})"
+        cost = "" if finding.cost_ns is None else f" – {format_ns(finding.cost_ns)} ({format_percent(finding.share)})"
         action = f"<br>{escape(prose(finding.action))}" if finding.action else ""
         yield f"<li><strong>{escape(prose(finding.title))}</strong>{cost}{action}</li>\n"
     yield "</ol>\n"

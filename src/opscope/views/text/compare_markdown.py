@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TextIO
 
-from ...core.errors import printable
 from ...gate.comparison import Comparison, SideBySide
+from ..markdown import folded, safe, table
 from .compare_rows import (
     FAMILY_HEADER,
     counts,
@@ -24,13 +24,6 @@ _HEADLINES = {"pass": "✅ no regression", "fail": "❌ regression", "unknown": 
 _NO_LIMITS = "differences"
 _WORDS = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
 _SHORT = ("latency", "throughput", "host_latency", "peak_memory", "memory_read", "memory_write")
-
-
-_MARKS = str.maketrans(  # all at once: what stands for one mark holds others
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-    | {mark: f"\\{mark}" for mark in "\\`*_[]~"}
-    | {mark: f"&#{ord(mark)};" for mark in "|@#!"}
-)
 
 
 class CompareMarkdown:
@@ -105,20 +98,3 @@ class SideBySideMarkdown:
             lines += table(FAMILY_HEADER, cells, right=range(1, len(FAMILY_HEADER)))
         lines += [f"> - {safe(note)}" for note in found.notes]
         out.write("\n".join(lines).rstrip("\n") + "\n")
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> list[str]:
-    marks = ["---:" if column in right else "---" for column in range(len(header))]
-    body = [f"| {' | '.join(safe(cell) for cell in row)} |" for row in rows]
-    return [f"| {' | '.join(safe(cell) for cell in header)} |", f"| {' | '.join(marks)} |", *body, ""]
-
-
-def folded(title: str, lines: Sequence[str]) -> list[str]:
-    if not lines:
-        return []
-    return [f"<details><summary>{safe(title)}</summary>", "", *lines, "</details>", ""]
-
-
-def safe(text: str) -> str:
-    """A name as text: no markup, no mention of a person, no new cell, no line of its own."""
-    return printable(text, 300).translate(_MARKS)

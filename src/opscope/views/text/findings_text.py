@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ...recording.run import Run
 from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
@@ -70,7 +70,7 @@ class FindingsText:
             if findings.bound == OTHER_BOUND
             else f"{findings.bound} bound"
         )
-        whole = "" if findings.wall_ns is None else f" of {format_seconds(findings.wall_ns * 1e-9)}"
+        whole = "" if findings.wall_ns is None else f" of {format_ns(findings.wall_ns)}"
         whole = " of the time of ops whose cost is known" if findings.unknown_ops else whole
         yield self.style(f"Verdict: {bound}", "strong") + f", {format_percent(largest.share)}{whole}"
         yield ""
@@ -78,7 +78,7 @@ class FindingsText:
             length = bar(part.share, _BAR_WIDTH)
             drawn = self.style(length, part.cause) + " " * (_BAR_WIDTH - len(length))
             yield (
-                f"  {part.cause:<9} {format_percent(part.share):>6}  {drawn}  {format_seconds(part.ns * 1e-9):>8}  "
+                f"  {part.cause:<9} {format_percent(part.share):>6}  {drawn}  {format_ns(part.ns):>8}  "
                 + self.style(_EXPLAIN.get(part.cause, ""), "faint")
             )
 
@@ -94,7 +94,7 @@ class FindingsText:
             yield from self._cause(number, finding, known)
 
     def _cause(self, number: int, finding: Finding, known: Mapping[str, str]) -> Iterator[str]:
-        cost = UNKNOWN if finding.cost_ns is None else format_seconds(finding.cost_ns * 1e-9)
+        cost = format_ns(finding.cost_ns)
         share = "" if finding.share is None else f" ({format_percent(finding.share)})"
         yield f"{number:>3}. " + self.style(printable(finding.title, 200), "strong")
         rows = [("cost", cost + share + self._gain(finding))] if finding.cost_ns is not None else []
@@ -112,7 +112,7 @@ class FindingsText:
         if found is None:
             return ""
         at_most = "at most " if found.basis == UPPER_BOUND else ""
-        words = f"gain {at_most}{format_seconds(found.gain_ns * 1e-9)} → {format_seconds(found.latency_ns * 1e-9)}"
+        words = f"gain {at_most}{format_ns(found.gain_ns)} → {format_ns(found.latency_ns)}"
         note = f" ({found.basis}: {printable(found.text, 80)})" if found.basis != UPPER_BOUND and found.text else ""
         return "; " + self.style(words, "good") + note
 
@@ -134,8 +134,8 @@ class FindingsText:
                 str(use.lanes),
                 format_percent(use.utilization),
                 bar(use.utilization or 0.0, 16),
-                _time(use.wait_ns),
-                format_seconds(use.idle_ns * 1e-9),
+                format_ns(use.wait_ns),
+                format_ns(use.idle_ns),
                 worst.get(use.engine, ""),
             )
             for use in findings.engines[: self.top]
@@ -156,10 +156,10 @@ class FindingsText:
             (
                 row.name,
                 format_count(row.ops),
-                _time(row.busy_ns),
+                format_ns(row.busy_ns),
                 format_percent(row.share),
                 bar(row.share or 0.0, 12),
-                _time(row.path_ns),
+                format_ns(row.path_ns),
                 format_count(row.macs),
                 format_bytes(row.moved_bytes),
             )
@@ -181,7 +181,7 @@ class FindingsText:
     def _step(self, step: PathStep) -> tuple[str, ...]:
         name = step.op or ("(gap)" if step.span is None else "(no op)")
         shown = f"(gap before) {name}" if step.span is None and step.op else name
-        return (_time(step.start_ns), _time(step.end_ns - step.start_ns), step.cause, shown, step.after)
+        return (format_ns(step.start_ns), format_ns(step.end_ns - step.start_ns), step.cause, shown, step.after)
 
     def _caught(self, run: Run, findings: Findings) -> Iterator[str]:
         """How much of the time was recorded, and what was lost."""
@@ -231,7 +231,3 @@ class ChecksText:
             line = f"{self.style(f'{word:<8}', meaning)}  {printable(check.name, 120)}"
             out.write(line + (f": {printable(check.detail, 300)}" if check.detail else "") + "\n")
         out.write("\n" + check_line(checks, self.style) + "\n")
-
-
-def _time(ns: int | None) -> str:
-    return format_seconds(None if ns is None else ns * 1e-9)

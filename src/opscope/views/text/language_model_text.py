@@ -9,8 +9,8 @@ from typing import NamedTuple, TextIO
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_latency, format_percent
 from ...recording.language_model import LanguageModel, Ranged, TokenPoint, scaled
+from ..markdown import safe, table
 from .columns import columns
-from .compare_markdown import safe
 
 
 class _Column(NamedTuple):
@@ -167,11 +167,10 @@ class LanguageModelMarkdown:
     def render(self, found: LanguageModel, out: TextIO) -> None:
         print(f"## {safe(head_line(found))}", file=out)
         for heading, kept, points in tables(found):
-            print(f"\n### {heading.capitalize()}\n", file=out)
-            marks = ["---:" if column.align == ">" else "---" for column in kept]
+            right = [place for place, column in enumerate(kept) if column.align == ">"]
             rows = [[column.text(point) for column in kept] for point in points]
-            for cells in ([column.head for column in kept], marks, *rows):
-                print(f"| {' | '.join(cell if cell in marks else safe(cell) for cell in cells)} |", file=out)
+            lines = table([column.head for column in kept], rows, right=right)
+            print("", f"### {heading.capitalize()}", "", *lines[:-1], sep="\n", file=out)
         for words in words_below(found):
             print(f"\n{safe(words)}", file=out)
 

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_count, format_latency, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_count, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, OUTLIER, UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
@@ -137,7 +137,7 @@ class ProfileText:
             most = min(_BAR_WIDTH, self.width - name - 24)
             length = f"{bar(part.share, most):<{most}}"
             drawn = self.style(length, part.cause)
-            lines.append(f"  {part.cause:<{name}} {drawn} {format_percent(part.share):>6}  {_time(round(part.ns))}")
+            lines.append(f"  {part.cause:<{name}} {drawn} {format_percent(part.share):>6}  {format_ns(round(part.ns))}")
         return lines
 
     def _ops(self, run: Run) -> list[str]:
@@ -198,7 +198,7 @@ class ProfileText:
         if finding.predicted is not None:
             at_most = "at most " if finding.predicted.basis == UPPER_BOUND else ""
             text = f" ({finding.predicted.text})" if finding.predicted.text else ""
-            lines += self._folded(f"saves {at_most}{_time(finding.predicted.gain_ns)}{text}")
+            lines += self._folded(f"saves {at_most}{format_ns(finding.predicted.gain_ns)}{text}")
         return lines
 
     def _folded(self, text: str) -> list[str]:
@@ -233,7 +233,7 @@ def _without(found: Findings) -> Iterator[str]:
     if doubted and found.wall_ns is not None:
         left = found.wall_ns - sum(finding.cost_ns or 0 for finding in doubted)
         one = "an op" if sum(len(finding.ops) for finding in doubted) == 1 else "ops"
-        yield f"{_time(max(left, 0))} without {one} far above what bytes and operations need (see below)"
+        yield f"{format_ns(max(left, 0))} without {one} far above what bytes and operations need (see below)"
 
 
 def _name(run: Run, op: OpTotal) -> str:
@@ -247,16 +247,12 @@ def _op_row(op: OpTotal, name: str, *, kernels: bool) -> Sequence[str]:
     return (
         format_percent(op.share),
         bar(op.share or 0.0, 12),
-        _time(op.wall_ns),
+        format_ns(op.wall_ns),
         op.type or UNKNOWN,
         op.engine or UNKNOWN,
         *([op.kernel or UNKNOWN] if kernels else []),
         name,
     )
-
-
-def _time(ns: int | None) -> str:
-    return format_seconds(None if ns is None else ns * 1e-9)
 
 
 def _per_activation(run: Run) -> str:

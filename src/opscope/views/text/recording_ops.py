@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...core.provenance import Provenance
-from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent
 from ...recording.recording import OpRecord
 from .columns import bar, columns
 
@@ -35,10 +35,6 @@ def what_is_known(nodes: Sequence[OpRecord], provenance: Provenance) -> str:
 
 def is_timed(nodes: Sequence[OpRecord]) -> bool:
     return any(node.time_ns is not None for node in nodes)
-
-
-def format_ns(value: int | None) -> str:
-    return format_seconds(None if value is None else value / 1e9)
 
 
 def _samples(nodes: Sequence[OpRecord]) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_bytes, format_count, format_percent, format_seconds
+from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent, format_seconds
 from ...recording.recording import Metric, OpRecord, Placed, Recording
 from .columns import bar, columns, pairs
-from .recording_ops import format_ns, imported_table, is_timed, node_table, what_is_known
+from .recording_ops import imported_table, is_timed, node_table, what_is_known
 
 ABOUT = ("about", "totals", "checks")
 EVERYTHING = ("lanes", "nodes", "kernels", "placement", "causes", "stages")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TextIO
 
-from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, Totals
+from ..markdown import safe, table
 from .columns import at_least, battery_line, unknown_lines, with_origin
 
 
@@ -29,7 +29,7 @@ class ReportMarkdown:
         yield f"## Layers{f' ({len(shown)} slowest of {len(report.layers)})' if folded else ''}"
         yield ""
         header = ("Layer", "Operator", "Name", "Engine", "Cycles", "Time", "MACs", "Parameters", "Bound")
-        yield from _table(header, [_row(layer) for layer in shown], numeric=(0, 4, 5, 6, 7))
+        yield from table(header, [_row(layer) for layer in shown], right=(0, 4, 5, 6, 7))
 
 
 def _summary(report: Report) -> Iterable[str]:
@@ -42,7 +42,7 @@ def _summary(report: Report) -> Iterable[str]:
         shown = f"at least {format_seconds(least)}"
     if latency is not None and latency.low != latency.high:
         shown += f" ({format_seconds(latency.low)} – {format_seconds(latency.high)})"
-    yield f"# {_safe(model.name)} on {_safe(report.target.title)}"
+    yield f"# {safe(model.name)} on {safe(report.target.title)}"
     yield ""
     yield f"All figures are **{report.provenance}**."
     yield ""
@@ -57,10 +57,10 @@ def _summary(report: Report) -> Iterable[str]:
         ("MACs", f"{at_least(totals)}{format_count(totals.macs)} ({report.definition})"),
         ("Layers", f"{totals.accelerated_layers} accelerated, {totals.cpu_layers} on the CPU"),
     ]
-    yield from _table(("Metric", "Value"), rows)
+    yield from table(("Metric", "Value"), rows)
     unknown = unknown_lines(report.unknown_ops, len(report.layers))
     if unknown:
-        yield from (_safe(unknown[0]), "", *(f"- {_safe(line.strip())}" for line in unknown[1:]), "")
+        yield from (safe(unknown[0]), "", *(f"- {safe(line.strip())}" for line in unknown[1:]), "")
 
 
 def _memory(report: Report) -> Iterable[str]:
@@ -79,7 +79,7 @@ def _memory(report: Report) -> Iterable[str]:
         )
         for use in memory.uses
     ]
-    yield from _table(("Memory", "Holds", "Needed", "Available", "Share", "Fits"), rows, numeric=(2, 3, 4))
+    yield from table(("Memory", "Holds", "Needed", "Available", "Share", "Fits"), rows, right=(2, 3, 4))
     yield (
         f"Peak RAM {at_least(memory)}{format_bytes(memory.peak_bytes)}: "
         f"live tensors {format_bytes(memory.bound_bytes)}, planned arena {format_bytes(memory.arena_bytes)} "
@@ -88,7 +88,7 @@ def _memory(report: Report) -> Iterable[str]:
     )
     yield ""
     lines = [*memory.issues, *memory.recommendations]
-    yield from (f"- {_safe(line)}" for line in lines)
+    yield from (f"- {safe(line)}" for line in lines)
     if lines:
         yield ""
 
@@ -113,7 +113,7 @@ def _suggestions(report: Report) -> Iterable[str]:
     yield "## Suggestions"
     yield ""
     rows = [(idea.text, *_after(idea.before, idea.after)) for idea in report.suggestions]
-    yield from _table(("Change", "Latency", "Peak RAM", "Parameters", "Energy"), rows, numeric=(1, 2, 3, 4))
+    yield from table(("Change", "Latency", "Peak RAM", "Parameters", "Energy"), rows, right=(1, 2, 3, 4))
 
 
 def _after(before: Footprint, after: Footprint) -> tuple[str, ...]:
@@ -129,17 +129,3 @@ def _energy(totals: Totals) -> str:
     if totals.energy_j is None:
         return UNKNOWN
     return format_joules(totals.energy_j.value) + (f" ({totals.energy_note})" if totals.energy_note else "")
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> Iterable[str]:
-    yield "| " + " | ".join(header) + " |"
-    yield "| " + " | ".join("---:" if i in numeric else "---" for i in range(len(header))) + " |"
-    for row in rows:
-        yield "| " + " | ".join(_safe(cell) for cell in row) + " |"
-    yield ""
-
-
-def _safe(text: str) -> str:
-    """Names come from files: nothing in them may act as markup."""
-    clean = printable(text, 160)
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~" else c for c in clean)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.units import format_seconds
+from ...core.units import format_ns
 from ...recording.finding import Findings
 from .columns import bar, columns
 
@@ -20,7 +20,7 @@ def trial_rows(findings: Findings, *, width: int) -> list[str]:
     rows = [
         (
             trial.change,
-            format_seconds(trial.latency_ns * 1e-9),
+            format_ns(trial.latency_ns),
             f"{trial.speedup:.2f} × as fast",
             bar(min(1.0, 1 / trial.speedup), _BAR_WIDTH),
         )

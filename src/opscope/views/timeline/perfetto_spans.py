@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import Numbers
+from ...core.protobuf import bytes_field, number_field, text_field, varint
 from ...recording.run import Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, OpCounts, SpanKind, Trace
-from .protobuf import MessageRows, bytes_field, fixed64s, number_field, padded, text_field, varint, width_of
+from .protobuf import MessageRows, fixed64s, padded, width_of
 from .protobuf import Rows as ByteRows
 from .trace_args import Templates, Words, is_instant, shown_kinds
 from .trace_flows import Flows

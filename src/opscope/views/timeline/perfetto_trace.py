@@ -13,10 +13,11 @@ import numpy as np
 
 from ...analysis.timeline.path_marks import PathMarks
 from ...core.columns import Numbers
+from ...core.protobuf import bytes_field, number_field, text_field
 from ...recording.run import Run
 from ...recording.trace import Trace
 from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, Interned, SpanPackets
-from .protobuf import MessageRows, bytes_field, number_field, text_field, width_of
+from .protobuf import MessageRows, width_of
 from .trace_args import Words
 from .trace_flows import apart, find_flows
 from .trace_path import with_path

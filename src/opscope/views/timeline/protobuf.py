@@ -1,4 +1,4 @@
-"""Protocol-buffer messages by hand: one at a time for what is rare, in columns for what is many.
+"""Protocol-buffer messages in columns.
 
 A varint may be longer than it needs to be: in columns every number takes the same bytes, padded with continuation
 bits, so that messages of one kind have one length and are put together as rows of a table.
@@ -9,35 +9,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ...core.protobuf import BYTES, FIXED64, VARINT, tag, varint
 from .decimal_text import side_by_side
 
 Rows = npt.NDArray[np.uint8]
-_VARINT, _FIXED64, _BYTES = 0, 1, 2
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def padded(value: int, width: int) -> bytes:
     return bytes((value >> 7 * i) & 0x7F | (0x80 if i < width - 1 else 0) for i in range(width))
-
-
-def number_field(field: int, value: int) -> bytes:
-    return varint(field << 3 | _VARINT) + varint(value & (2**64 - 1))
-
-
-def bytes_field(field: int, value: bytes) -> bytes:
-    return varint(field << 3 | _BYTES) + varint(len(value)) + value
-
-
-def text_field(field: int, value: str) -> bytes:
-    return bytes_field(field, value.encode("utf-8", "replace"))
 
 
 def width_of(largest: int) -> int:
@@ -69,18 +48,18 @@ class MessageRows:
 
     def number(self, field: int, values: npt.NDArray[np.integer], *, width: int) -> MessageRows:
         """Numbers of at least 0 as varints of so many bytes."""
-        self._parts.append(varint(field << 3 | _VARINT))
+        self._parts.append(tag(field, VARINT))
         self._parts.append(varints(values, width))
         return self
 
     def double(self, field: int, values: npt.NDArray[np.float64]) -> MessageRows:
-        self._parts.append(varint(field << 3 | _FIXED64))
+        self._parts.append(tag(field, FIXED64))
         self._parts.append(np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(len(values), 8))
         return self
 
     def nested(self, field: int, inner: MessageRows) -> MessageRows:
         """Messages inside these."""
-        self._parts += [varint(field << 3 | _BYTES), varint(inner.width), *inner._parts]
+        self._parts += [tag(field, BYTES), varint(inner.width), *inner._parts]
         return self
 
     @property
@@ -103,8 +82,8 @@ def varints(values: npt.NDArray[np.integer], width: int) -> Rows:
 
 def fixed64s(field: int, values: npt.NDArray[np.integer]) -> Rows:
     """Encoded fixed-64 fields, one per row."""
-    tag = np.frombuffer(varint(field << 3 | _FIXED64), np.uint8)
-    rows = np.empty((len(values), len(tag) + 8), np.uint8)
-    rows[:, : len(tag)] = tag
-    rows[:, len(tag) :] = np.ascontiguousarray(values, "<u8").view(np.uint8).reshape(len(values), 8)
+    head = np.frombuffer(tag(field, FIXED64), np.uint8)
+    rows = np.empty((len(values), len(head) + 8), np.uint8)
+    rows[:, : len(head)] = head
+    rows[:, len(head) :] = np.ascontiguousarray(values, "<u8").view(np.uint8).reshape(len(values), 8)
     return rows

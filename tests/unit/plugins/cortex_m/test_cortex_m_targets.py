@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from opscope.core.plugins import target_folder
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.report import Totals
@@ -15,7 +16,7 @@ from opscope.plugins.cortex_m.manifest import MANIFEST
 from opscope.readers import graph_of
 from opscope.zoo.catalogue import Recipe, make
 
-FOLDER = MANIFEST.targets or Path()
+FOLDER = target_folder(MANIFEST) or Path()
 FITTED = ("cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m4-cmsis-nn", "cortex-m33-cmsis-nn")
 
 

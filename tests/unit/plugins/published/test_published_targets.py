@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from opscope.core.plugins import target_folder
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.precision import in_precision, with_precision
@@ -16,7 +17,7 @@ from opscope.plugins.published.manifest import MANIFEST
 from opscope.readers import graph_of
 from opscope.zoo.catalogue import Recipe, make
 
-FOLDER = MANIFEST.targets or Path()
+FOLDER = target_folder(MANIFEST) or Path()
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 WORST_MEDIAN = 0.35  # of networks left out: a target that is off by more is not shipped
 

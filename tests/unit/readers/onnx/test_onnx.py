@@ -12,9 +12,9 @@ from onnx import TensorProto, helper
 
 from onnx_models import BOOL, FLOAT, INT64, graph, model, save, value, weights
 from opscope.core.errors import ModelError
+from opscope.core.protobuf import bytes_field, text_field
 from opscope.graph.graph import ABSENT, DType, Graph, Role
 from opscope.readers.onnx import looks_like_onnx, read_onnx
-from opscope.readers.onnx.wire import encode_field, encode_text
 from small_models import convnet, cut_in_two, quantised
 
 # Typed by hand from onnx.proto and the protobuf encoding guide: y = Relu(x), both 1×4 float32.
@@ -78,10 +78,10 @@ def test_broken_bytes_are_reported_with_their_offset(tmp_path: Path, content: by
     [
         b"\xca\x01\x00" * 2_000_000,  # functions
         b"\x42\x00" * 2_000_000,  # opsets
-        encode_field(7, b"\x6a\x00" * 2_000_000),  # value_info
-        encode_field(7, encode_field(1, b"\x22\x01A" + b"\x2a\x00" * 1_000_000)),  # attributes of a node
-        encode_field(7, encode_field(5, b"\x08\x01" * 1_000_000)),  # dimensions of an initializer
-        encode_field(7, encode_field(11, encode_field(2, encode_field(1, encode_field(2, b"\x0a\x00" * 1000))))),
+        bytes_field(7, b"\x6a\x00" * 2_000_000),  # value_info
+        bytes_field(7, bytes_field(1, b"\x22\x01A" + b"\x2a\x00" * 1_000_000)),  # attributes of a node
+        bytes_field(7, bytes_field(5, b"\x08\x01" * 1_000_000)),  # dimensions of an initializer
+        bytes_field(7, bytes_field(11, bytes_field(2, bytes_field(1, bytes_field(2, b"\x0a\x00" * 1000))))),
     ],
     ids=["functions", "opsets", "values", "attributes", "constant dims", "input dims"],
 )
@@ -100,10 +100,10 @@ def test_a_missing_file_and_a_folder_are_reported(tmp_path: Path) -> None:
 def test_graphs_nested_beyond_reason_are_refused(tmp_path: Path) -> None:
     content = b""
     for _ in range(5000):
-        argument = encode_text(1, "body") + encode_field(6, content)
-        content = encode_field(1, encode_text(4, "Loop") + encode_field(5, argument))
+        argument = text_field(1, "body") + bytes_field(6, content)
+        content = bytes_field(1, text_field(4, "Loop") + bytes_field(5, argument))
     with pytest.raises(ModelError, match=r"byte 0x\w+: graphs are nested deeper than 32 levels"):
-        read_onnx(save(tmp_path, encode_field(7, content)))
+        read_onnx(save(tmp_path, bytes_field(7, content)))
 
 
 def chain(*nodes: tuple[str, list[str], list[str]]) -> list[object]:

@@ -103,17 +103,17 @@ def test_weights_beyond_two_gigabytes_are_never_read(tmp_path: Path) -> None:
 
 def write_with_hole(path: Path, content: bytes, tensor: TensorProto, size: int) -> None:
     """The model with `tensor` added as an initializer whose raw_data is a hole in the file."""
-    from opscope.readers.onnx.wire import encode_varint
+    from opscope.core.protobuf import varint
 
     start = content.index(b"\x3a")  # the graph's tag: ir_version alone stands before it
     graph_size, after = content[start + 1], start + 2
     assert graph_size < 0x80
     graph_bytes, rest = content[after : after + graph_size], content[after + graph_size :]
-    fields = tensor.SerializeToString() + b"\x4a" + encode_varint(size)
-    initializer = b"\x2a" + encode_varint(len(fields) + size) + fields
+    fields = tensor.SerializeToString() + b"\x4a" + varint(size)
+    initializer = b"\x2a" + varint(len(fields) + size) + fields
     total = len(graph_bytes) + len(initializer) + size
     with path.open("wb") as file:
-        file.write(content[:start] + rest + b"\x3a" + encode_varint(total) + graph_bytes + initializer)
+        file.write(content[:start] + rest + b"\x3a" + varint(total) + graph_bytes + initializer)
         file.truncate(file.tell() + size)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ....core.errors import ImportFileError, TargetError, UsageError
 from ....core.provenance import Provenance
 from ....importers.reading import read_bytes
-from ....recording.recording import Metric, OpRecord, Placed, Recording, empty_trace
+from ....recording.recording import Metric, OpRecord, Placed, Recording
 from ..causes import causes_of
 from ..compilation import Compilation, CompiledGraph
 from ..details import PARTS, Part
@@ -84,10 +84,8 @@ class QnnOpMapping:
         fact = Provenance.COMPILER_FACT
         whole = Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=fact,
-            trace=empty_trace(fact),
             ops=tuple(ops),
             metrics=tuple(Metric(name, count, "count", fact) for name, count in counts),
             notes=("where nodes run, no times: these are in the log of the same compilation (*_qnn.log), import both",),

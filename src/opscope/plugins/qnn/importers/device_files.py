@@ -15,7 +15,7 @@ from statistics import fmean
 from ....core.errors import ImportFileError
 from ....core.provenance import Provenance
 from ....importers.reading import Unread, read_bytes
-from ....recording.recording import CLOCK, LATENCY, Metric, OpRecord, Placed, Recording, ResourceCycles, empty_trace
+from ....recording.recording import CLOCK, LATENCY, Metric, OpRecord, Placed, Recording, ResourceCycles
 from ....recording.summary import MemoryTotal
 from . import device_times
 from .device_times import ACCELERATOR, FAR_END, POWER_UP, RPC, TOTALS, VTCM, WORKING
@@ -187,10 +187,8 @@ def _imported(  # noqa: PLR0917 – as many as the noun has
     """A Recording of totals, without a timeline."""
     return Recording(
         maker=form,
-        source=str(path),
         tool=TOOL,
         provenance=provenance,
-        trace=empty_trace(provenance),
         ops=ops,
         metrics=metrics,
         notes=notes,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ....core.units import format_percent, format_seconds
+from ....core.units import format_ns, format_percent, format_seconds
 from ....recording.finding import Finding
 from ....recording.summary import HostStage
 from .events import EXECUTE_TIME
@@ -121,15 +121,13 @@ def causes_of(parts: Parts, *, calls: int) -> Iterator[Finding]:
     whole = parts.whole_ns
     times = {stage.name: stage.ns for stage in parts.stages}
     times["call"] = sum(times.get(name, 0) for name in _CALL)
-    detail = ", ".join(
-        f"{_WORDS.get(stage.name, stage.name)} {format_seconds(stage.ns / 1e9)}" for stage in parts.stages
-    )
+    detail = ", ".join(f"{_WORDS.get(stage.name, stage.name)} {format_ns(stage.ns)}" for stage in parts.stages)
     several = f"; {calls} calls, one per graph" if calls > 1 else ""
     for name, rule in _RULES.items():
         cost = times.get(name, 0)
         if whole and cost >= WORTH * whole:
             share = cost / whole
-            title = f"{_TITLES[name]} {format_percent(share)} of the {format_seconds(whole / 1e9)} that the run takes"
+            title = f"{_TITLES[name]} {format_percent(share)} of the {format_ns(whole)} that the run takes"
             yield Finding(rule, title, detail + several, (), cost, share, _ACTIONS[name])
 
 

@@ -65,8 +65,8 @@ def scaled(
     """
     if base == target or not len(timeline.work):
         return timeline
-    stretch = _stretch(timeline, schematic, base, target, macs)
-    start, end = _replayed(timeline, Order(timeline, schematic), stretch)
+    ratios = _cycle_ratios(timeline, schematic, base, target, macs)
+    start, end = _replayed(timeline, Order(timeline, schematic), ratios)
     work = timeline.work.copy()
     work["start"], work["end"] = np.rint(start).astype(np.int64), np.rint(end).astype(np.int64)
     order = np.argsort(work["start"], kind="stable")
@@ -92,7 +92,7 @@ def span_macs(timeline: Timeline, attribution: Attribution) -> Floats:
     return result
 
 
-def _stretch(timeline: Timeline, schematic: Schematic, base: Rates, target: Rates, macs: Floats | None) -> Floats:
+def _cycle_ratios(timeline: Timeline, schematic: Schematic, base: Rates, target: Rates, macs: Floats | None) -> Floats:
     """Of every span: cycles on the target for a cycle on the base.
 
     Of a span on HMX, what its MACs take at the peak goes by the rate of HMX, the rest by the core clock: a product of
@@ -117,7 +117,7 @@ def _stretch(timeline: Timeline, schematic: Schematic, base: Rates, target: Rate
     return result
 
 
-def _replayed(timeline: Timeline, order: Order, stretch: Floats) -> tuple[Floats, Floats]:
+def _replayed(timeline: Timeline, order: Order, ratios: Floats) -> tuple[Floats, Floats]:
     """Start and end of every span.
 
     A wait ends with what it is for, which may have begun after it: waits are placed by their end, all else by start.
@@ -131,7 +131,7 @@ def _replayed(timeline: Timeline, order: Order, stretch: Floats) -> tuple[Floats
         """A moment of a span that was at work then, or its end."""
         if after[cause] <= moment:
             return float(end[cause])
-        return float(start[cause] + (moment - before[cause]) * stretch[cause])
+        return float(start[cause] + (moment - before[cause]) * ratios[cause])
 
     moment = np.where(waits, work["end"], work["start"])
     for span in np.lexsort((np.arange(len(work)), work["end"], work["start"], np.logical_not(waits), moment)).tolist():
@@ -151,7 +151,7 @@ def _replayed(timeline: Timeline, order: Order, stretch: Floats) -> tuple[Floats
             until = max((after[cause] for cause in awaited), default=first)
             end[span] = max(start[span], *(end[cause] for cause in awaited), 0.0) + (last - until)
         else:
-            end[span] = start[span] + (last - first) * stretch[span]
+            end[span] = start[span] + (last - first) * ratios[span]
     return start, end
 
 

@@ -65,7 +65,6 @@ class Task:
     steps: tuple[Step, ...]
     number: int | None = None
     start_cycles: int | None = None
-    end_cycles: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,10 +122,10 @@ def _json(annotated: Annotated, out: TextIO) -> None:
 
 
 def _text(annotated: Annotated, out: TextIO) -> None:
-    from ....core.units import format_bytes, format_seconds
+    from ....core.units import format_bytes, format_ns
     from ....views.text.columns import columns, pairs
 
-    rows = [(s.name, format_seconds(s.time_ns * 1e-9), _percent(s.percent)) for s in annotated.shares]
+    rows = [(s.name, format_ns(s.time_ns), _percent(s.percent)) for s in annotated.shares]
     lines = columns(("metric", f"time ({annotated.provenance})", "of all"), rows, align="<>>", limits={})
     uses = [
         (printable(f"{dispatch} {use.name}", 80), f"{format_bytes(use.peak_bytes)} at most at once")

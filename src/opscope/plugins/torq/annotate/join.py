@@ -11,7 +11,7 @@ from ....core.columns import Numbers
 from ....core.errors import UsageError, printable
 from ....core.provenance import Provenance
 from .annotated import ActionRows, ActionTimes, Annotated, Job, JobTimes, Listing, StepRows, WorkColumns
-from .logged_actions import dispatch_of, host_classes, kinds_of, listed, parts_of, strangers, units_of
+from .logged_actions import dispatch_of, host_classes, kinds_of, listed, parts_of, units_of, unmatched
 from .overlap import HAL, UnitClass, shares
 from .unit_usage import usage_of
 from .unit_work import HostRows, Operators, Units, work_columns
@@ -140,5 +140,5 @@ def annotate_actions(listing: Listing, log: ActionTimes, options: AnnotateOption
     rows = ActionRows(kind[order], told, log.start_ns[order], log.end_ns[order], log.ended[order])
     units, notes = units_of(listing, log, kinds, kind)
     host = tuple((part, log.type[at], log.start_ns[at], log.end_ns[at]) for part, at in parts_of(log).items())
-    notes = (*log.notes, *strangers(listing, log, kinds, kind), *notes)
+    notes = (*log.notes, *unmatched(listing, log, kinds, kind), *notes)
     return _annotated(listing, _Seen(log.source, rows, units, notes, host_classes(log), host, log.types), options)

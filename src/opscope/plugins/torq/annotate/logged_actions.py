@@ -115,7 +115,7 @@ def _first_of_each(key: Numbers) -> tuple[Numbers, Numbers]:
     return first[there], (np.cumsum(there) - 1)[key]
 
 
-def strangers(listing: Listing, log: ActionTimes, kinds: tuple[Found, ...], kind: Numbers) -> Iterator[str]:
+def unmatched(listing: Listing, log: ActionTimes, kinds: tuple[Found, ...], kind: Numbers) -> Iterator[str]:
     """What one side has and the other has not."""
     strange = np.array([not found.known for found in kinds] or [False])
     rows = int(strange[kind].sum())

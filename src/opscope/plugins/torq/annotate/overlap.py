@@ -6,7 +6,7 @@ the intervals in which they worked. All figures are lengths of unions, intersect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from ....analysis.timeline.intervals import union
 from ....core.columns import Numbers
-from ....recording.trace import Lane, SpanKind, Trace
 from .annotated import Share
 
 
@@ -151,32 +150,3 @@ def _device_time(classes: Sequence[UnitClass]) -> int:
     programs = join(unit.busy for unit in classes if unit.part is Part.HOST and unit.group != HAL)
     low, high = _bounds(device | programs)
     return high - low - (programs - device).length
-
-
-def classes_of_trace(trace: Trace, *, part_of: Callable[[Lane, int], Part | None] | None = None) -> list[UnitClass]:
-    """One class per lane and part. Without a rule, the kind of a span decides; waits and phases are no work."""
-    spans = trace.spans
-    code = spans["lane"].astype(np.int64) * 256 + spans["kind"]
-    result = []
-    for number in np.unique(code).tolist():
-        lane, kind = trace.lanes[number // 256], number % 256
-        part = (part_of or _part_of_kind)(lane, kind)
-        if part is not None:
-            of = spans[code == number]
-            busy = Busy.of(of["start_ns"].astype(np.int64), of["end_ns"].astype(np.int64))
-            result.append(UnitClass(_lane_name(lane), part, busy, group=_GROUPS[part]))
-    return result
-
-
-_GROUPS = {Part.MOVE: "DMA", Part.COMPUTE: "COMPUTE", Part.HOST: "HOST", Part.SEQUENCE: ""}
-_KINDS: Mapping[int, Part] = {SpanKind.OP: Part.COMPUTE, SpanKind.TRANSFER: Part.MOVE, SpanKind.HOST: Part.HOST}
-
-
-def _part_of_kind(lane: Lane, kind: int) -> Part | None:
-    del lane
-    return _KINDS.get(kind)
-
-
-def _lane_name(lane: Lane) -> str:
-    place = [f"{word} {number}" for word, number in (("device", lane.device), ("core", lane.core)) if number >= 0]
-    return " ".join([*place, lane.name])

@@ -16,12 +16,14 @@ from ....backends.process import Ended, run, work_folder
 from ....core.errors import ModelError, ProfilerError, UsageError, printable
 from ....graph.graph import Graph
 from ....readers import read_model
+from ....readers.tflite.flatbuffer import INT32S, Flatbuffer
+from ....readers.tflite.model import StoredModel
+from ....readers.tflite.schema import SubgraphField, TensorField
 from ..annotate.annotated import Listing
 from ..importers.compile_csv import CompileRows, read_rows
 from ..importers.dump import read_listing
 from ..manifest import ENVIRONMENT
 from .options import TorqOptions
-from .static_shapes import with_fixed_extents
 
 CONVERTER, COMPILER, RUNNER, OPT = "tosa-converter-for-tflite", "torq-compile", "torq-run-module", "iree-opt"
 PACKAGE = "torq-compiler"
@@ -117,7 +119,7 @@ def _as_mlir(model: Path, folder: Path, toolchain: Toolchain) -> tuple[str, tupl
     if content[4:8] != b"TFL3":
         (folder / f"{name}.mlir").write_bytes(content)
         return f"{name}.mlir", ()
-    fixed, count = with_fixed_extents(content, str(model))
+    fixed, count = _with_fixed_extents(content, str(model))
     (folder / f"{name}.tflite").write_bytes(fixed)
     words = [str(toolchain.programs[CONVERTER]), "--text", "--emit-debug-info", f"{name}.tflite", "-o", f"{name}.mlir"]
     ended = run(words, folder, longest_s=_LONGEST_S)
@@ -171,3 +173,17 @@ def _kept(timeline: Path, dumps: list[Path]) -> dict[str, bytes]:
     if sum(map(len, files.values())) <= _MOST_KEPT_BYTES:
         return files
     return {name: data for name, data in files.items() if name == timeline.name or "executable-targets" in name}
+
+
+def _with_fixed_extents(content: bytes, source: str) -> tuple[bytes, int]:
+    """The file with `shape` written over every `shape_signature` that leaves an extent open; how many those are."""
+    fixed, count = bytearray(content), 0
+    model = StoredModel(Flatbuffer(content, source))
+    for subgraph in model.subgraph_tables:
+        for tensor in subgraph.tables(SubgraphField.TENSORS):
+            shape, signature = (tensor.int32s(field) for field in (TensorField.SHAPE, TensorField.SIGNATURE))
+            if min(signature, default=0) < 0 and len(shape) == len(signature) < len(INT32S):
+                position, _ = tensor.span(TensorField.SIGNATURE)
+                INT32S[len(shape)].pack_into(fixed, position, *shape)
+                count += 1
+    return bytes(fixed), count

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....commands.vendor_flags import Flag, Takes, Words, read_words
+from ....commands.vendor_flags import Flag, Takes, Words, noted, read_words
 from ....core.errors import UsageError, printable
 from ....core.files import check_apart, write_bytes
 from . import sequenced as slices
@@ -22,10 +22,6 @@ _CONTENT = "accepted; the content of the file decides"
 _NONE = "accepted; it has no effect here"
 
 
-def _noted(takes: Takes, note: str, names: str) -> tuple[Flag, ...]:
-    return tuple(Flag((name,), "", takes, note) for name in names.split())
-
-
 COMPILE: tuple[Flag, ...] = (
     Flag(("o",), "output"),
     Flag(("torq-enable-profiling",), "profiling", _SWITCH),
@@ -35,20 +31,20 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("torq-hw", "hw"), "hw"),
     Flag(("csv-version",), "version"),  # ours: A (the manual's), B or C
     Flag(("precision",), "precision"),  # ours: what float tensors run as, such as bf16
-    *_noted(Takes.VALUE, _CONTENT, "iree-input-type"),
-    *_noted(
+    *noted(Takes.VALUE, _CONTENT, "iree-input-type"),
+    *noted(
         Takes.VALUE,
         _NONE,
         "iree-hal-target-device iree-hal-target-backends torq-target-host-triple torq-target-host-cpu "
         "torq-target-host-cpu-features iree-opt-level",
     ),
-    *_noted(
+    *noted(
         _SWITCH,
         _OWN,
         "torq-disable-slices torq-disable-css torq-disable-host torq-fallback-f32-to-host torq-disable-slicing "
         "torq-enable-torq-hl-tiling",
     ),
-    *_noted(_SWITCH, _NONE, "mlir-print-debuginfo mlir-print-op-generic torq-disable-ndl-cycle-check"),
+    *noted(_SWITCH, _NONE, "mlir-print-debuginfo mlir-print-op-generic torq-disable-ndl-cycle-check"),
 )
 
 RUN: tuple[Flag, ...] = (
@@ -60,8 +56,8 @@ RUN: tuple[Flag, ...] = (
     Flag(("device",), "device"),
     Flag(("output",), "output"),
     Flag(("seed",), "seed"),  # ours
-    *_noted(Takes.VALUE, _NONE, "torq_hw_type torq_dump_dir torq_clock_mhz parameters task_topology_group_count"),
-    *_noted(_SWITCH, _NONE, "print_statistics trace_execution"),
+    *noted(Takes.VALUE, _NONE, "torq_hw_type torq_dump_dir torq_clock_mhz parameters task_topology_group_count"),
+    *noted(_SWITCH, _NONE, "print_statistics trace_execution"),
 )
 
 

@@ -87,7 +87,6 @@ class TorqCompile:
         clock, note = _clock(rows) if self.form == "C" and not rows.ours else (_SL2610, _shown_at(_SL2610))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOLS[provenance],
             provenance=provenance,
             trace=empty_trace(provenance) if clock is None else _trace(rows, clock, provenance),

@@ -218,10 +218,7 @@ class _Reader:
     def _task(self, task: Any, bound: dict[Any, Any], last: dict[int, str | None]) -> Task:
         steps = [op.operation for block in task.regions[0].blocks for op in block.operations]
         ranked = sorted(steps, key=lambda op: _rank(op.name))
-        numbers = [
-            self._count(task, f"torq-{what}", _MOST_CYCLES)
-            for what in ("task-id", "start-time-cycles", "end-time-cycles")
-        ]
+        numbers = [self._count(task, f"torq-{what}", _MOST_CYCLES) for what in ("task-id", "start-time-cycles")]
         return Task(tuple(self._step(op, bound, last) for op in ranked), *numbers)
 
     def _step(self, op: Any, bound: dict[Any, Any], last: dict[int, str | None]) -> Step:

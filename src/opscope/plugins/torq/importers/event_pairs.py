@@ -97,10 +97,10 @@ class Pairing:
     def add(self, events: Events) -> None:
         self._waiting.append(events)
         if sum(map(len, self._waiting)) >= len(self._open):  # many that never end are not looked at with every block
-            self._settle()
+            self._pair()
 
     def finish(self) -> Paired:
-        self._settle()
+        self._pair()
         lone = _joined([*self._lone, self._open]).by_line()
         begin, end = _joined(self._begin), np.concatenate(self._end)
         if (np.diff(begin.line) < 0).any():
@@ -108,7 +108,7 @@ class Pairing:
             begin, end = begin.at(order), end[order]
         return Paired(begin, end, lone, _joined(self._stray).by_line())
 
-    def _settle(self) -> None:
+    def _pair(self) -> None:
         """Pair the events that wait: in order of their keys, a begin and the end right behind it belong together."""
         rows = _joined([self._open, *self._waiting])
         self._waiting = []

@@ -54,7 +54,6 @@ class TorqHost:
         totals = op_totals(np.asarray(columns.op), columns.end_ns - columns.start_ns, len(ops))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=PROVENANCE,
             trace=trace,

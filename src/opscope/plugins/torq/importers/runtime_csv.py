@@ -56,7 +56,6 @@ class TorqRuntime:
         totals = op_totals(op, jobs.end_ns - jobs.start_ns, len(ops))
         return Recording(
             maker=self.name,
-            source=str(path),
             tool=TOOL,
             provenance=PROVENANCE,
             trace=trace,

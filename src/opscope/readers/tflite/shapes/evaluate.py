@@ -121,7 +121,7 @@ class Evaluator:
                 stack += computed or missing
                 continue
             stack.pop()
-            self._settle(place, current)
+            self._evaluate_tensor(place, current)
         return first[0].values[first[1]]
 
     def _needs(self, frame: Frame, tensor: int) -> list[tuple[Frame, int]]:
@@ -140,7 +140,7 @@ class Evaluator:
                 frame.asked.add(each)
         return [frame.reference(each) for each in inputs]
 
-    def _settle(self, frame: Frame, tensor: int) -> None:
+    def _evaluate_tensor(self, frame: Frame, tensor: int) -> None:
         """Evaluate one tensor, whose operands are evaluated, and the others that its operator writes."""
         refusal = self._refusal(frame, tensor)
         if refusal is not None:

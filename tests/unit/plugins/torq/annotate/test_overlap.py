@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from opscope.plugins.torq.annotate.overlap import HAL, Busy, Part, UnitClass, classes_of_trace, shares
-from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
+from opscope.plugins.torq.annotate.overlap import HAL, Busy, Part, UnitClass, shares
 
 
 def busy(*rows: tuple[int, int]) -> Busy:
@@ -50,25 +48,3 @@ def test_the_published_kinds_of_shares_by_hand() -> None:
 def test_a_window_of_ones_own_is_the_whole() -> None:
     (overall, *_) = shares([UnitClass("CSS", Part.COMPUTE, busy((0, 5)))], window=(0, 50))
     assert (overall.time_ns, overall.percent) == (50, 100.0)
-
-
-def test_a_rule_decides_about_the_lanes_of_a_trace() -> None:
-    spans = blank_spans(2)
-    spans[0] = (0, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 0, 10, NONE, NONE, NONE, 0, NONE)
-    spans[1] = (1, SpanKind.OP, 0, NONE, NONE, NONE, NONE, 5, 30, NONE, NONE, NONE, 0, NONE)
-    trace = Trace(
-        (Lane(0, 2, "DMAIssue"), Lane(0, 2, "HMX")),
-        ("",),
-        spans,
-        np.zeros(0, EDGE),
-        (),
-        np.zeros(0, COUNTER),
-        "simulated",
-    )
-
-    def part_of(lane: Lane, kind: int) -> Part | None:
-        return Part.MOVE if lane.name.startswith("DMA") else Part.COMPUTE
-
-    found = {share.name: share.time_ns for share in shares(classes_of_trace(trace, part_of=part_of))}
-    assert found["device 0 core 2 HMX"] == 25
-    assert found["DMA_COMPUTE_OVERLAP"] == pytest.approx(5)

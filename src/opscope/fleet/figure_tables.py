@@ -18,7 +18,7 @@ _DIRECTIONS = ("less", "more")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class FigureTable:
     """One figure, by what cells it is about."""
 
     name: str
@@ -27,7 +27,7 @@ class Given:
     values: dict[tuple[str, ...], float]
 
 
-def read_given(path: Path, axes: Collection[str]) -> list[Given]:
+def read_figure_tables(path: Path, axes: Collection[str]) -> list[FigureTable]:
     """The figures of a file; `axes` are the columns that cells have."""
     try:
         if path.stat().st_size > LARGEST_BYTES:
@@ -50,7 +50,7 @@ def read_given(path: Path, axes: Collection[str]) -> list[Given]:
 
 def _figures(
     path: Path, head: Sequence[str], keys: Sequence[int], axes: Collection[str]
-) -> Iterator[tuple[int, Given]]:
+) -> Iterator[tuple[int, FigureTable]]:
     if not keys or len(keys) == len(head):
         raise UsageError(f"{path}: heads {printable(', '.join(head), 200)!r}; expected such as target,price_usd:less")
     for place, word in enumerate(head):
@@ -61,7 +61,7 @@ def _figures(
             hint = did_you_mean(word, axes)
             problem = f"head {printable(word)!r} is no column of cells, and does not say which way is better"
             raise UsageError(f"{path}: {problem}; {hint}expected NAME:less or NAME:more")
-        yield place, Given(name, better, tuple(head[key] for key in keys), {})
+        yield place, FigureTable(name, better, tuple(head[key] for key in keys), {})
 
 
 def _number(path: Path, line: int, text: str) -> float:

@@ -11,7 +11,7 @@ import pytest
 from opscope.core.errors import ModelError
 from opscope.program.wire import PROGRAM_MAGIC, STATS_MAGIC
 from opscope.readers import read_model
-from opscope.readers.strangers import ARCHIVES, FILES, FOLDERS
+from opscope.readers.unsupported import ARCHIVES, FILES, FOLDERS
 from packed_models import zipped
 
 

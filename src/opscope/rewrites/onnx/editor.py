@@ -172,7 +172,7 @@ def _name(graph: ir.Graph, maker: Maker, anchor: ir.Node, rewrite: str) -> None:
         value.name = _free(f"{anchor.name}/{rewrite}/{value.name}", taken)
         graph.register_initializer(value)
     for node in maker.tape.nodes:
-        node.name = _free(f"{anchor.name}/{rewrite}/{node.op_type}", taken)
+        node.name = _free(node.name or f"{anchor.name}/{rewrite}/{node.op_type}", taken)
         for number, output in enumerate(node.outputs):
             output.name = f"{node.name}_output_{number}"
         if node.domain and node.domain not in graph.opset_imports:
@@ -206,8 +206,10 @@ def _site(match: Match) -> Site:
 
 
 def _group(match: Match) -> str:
-    """Types and shapes of what a match touches."""
-    return ";".join(f"{node.op_type}({','.join(_shape(value) for value in node.inputs)})" for node in match.pattern)
+    """Types and shapes of what a match touches, or what it says itself."""
+    return match.group or ";".join(
+        f"{node.op_type}({','.join(_shape(value) for value in node.inputs)})" for node in match.pattern
+    )
 
 
 def _shape(value: ir.Value | None) -> str:

@@ -70,6 +70,7 @@ class Match:
 
     pattern: Sequence[ir.Node]  # nodes that go, the anchor first; one whose result is still read by others stays
     build: Callable[[Maker], Mapping[ir.Value, ir.Value]]  # value of the pattern → what is read instead
+    group: str = ""  # what sites that look alike have in common; empty: types and shapes of the pattern
 
 
 Rule = Callable[[ir.Node], Match | None]

@@ -14,7 +14,8 @@ from opscope.core.manifest import RewriteEntry
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx.rule import Match
 
-RULES = [entry for entry in catalogue.PICTURES if not getattr(catalogue.rule_of(entry), "is_whole", False)]
+KNOWN = (*catalogue.PICTURES, *catalogue.BATCHES)
+RULES = [entry for entry in KNOWN if not getattr(catalogue.rule_of(entry), "is_whole", False)]
 KINDS = (
     *("Add", "Mul", "Div", "Sub", "AveragePool", "MaxPool", "GlobalMaxPool", "BatchNormalization", "Cast", "Concat"),
     *("Conv", "ConvTranspose", "DepthToSpace", "SpaceToDepth", "DequantizeLinear", "QuantizeLinear", "Expand"),

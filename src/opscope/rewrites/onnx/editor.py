@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from ...core.errors import ModelError, printable
+from ...core.errors import ModelError, ProfilerError, printable
 from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
 from ..rewrite import NOTHING_GIVEN, WHOLE, Site, Wanted, Workshop
 from .files import save
-from .rule import Maker, Match, Rule, WholeRule
+from .rule import OPEN, Maker, Match, Rule, WholeRule, is_open, set_extents
 
 __all__ = ("apply", "copy", "open_model", "save", "sites", "takes_whole")  # as `rewrite.Editor` asks
 MOST_ROUNDS = 8  # over all nodes: what a rule made can be the pattern of another site
@@ -39,6 +40,9 @@ def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
     _INFER(model)
     if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs):
         _take_shapes(model, path, shapes)
+    elif not shapes:
+        with suppress(ProfilerError):  # more than the batch is open
+            _take_extents(model, path)
     return model
 
 
@@ -67,6 +71,28 @@ def _take_shapes(model: ir.Model, path: Path, shapes: Shapes | None) -> None:
             shape = known.get(value.name or "")
             if shape is not None:
                 value.shape = ir.Shape(shape)
+
+
+def _take_extents(model: ir.Model, path: Path) -> None:
+    """Shapes of a model whose batch is open, in which what grows with it is a multiple of OPEN.
+
+    Read at other batches too, 1 among them: one that some ops take for another case has no such shapes.
+    """
+    batches = OPEN, 1, 2
+    found = [read_model(path, batch=batch, folds=False).tensors for batch in batches]
+    first, *others = ({tensor.name: tensor.shape for tensor in tensors} for tensors in found)
+    for value in (*model.graph.inputs, *(each for node in model.graph for each in node.outputs)):
+        name = value.name or ""
+        shape = first.get(name)
+        if shape is None or sum(map(is_open, shape)) > 1:
+            continue
+        grown = [tuple(extent // OPEN * batch if is_open(extent) else extent for extent in shape) for batch in batches]
+        if grown[1:] == [other.get(name) for other in others]:
+            names = value.shape if value.shape is not None and len(value.shape) == len(shape) else None
+            set_extents(value, shape)
+            if names is not None and value.shape is not None:
+                for axis in (axis for axis, extent in enumerate(shape) if is_open(extent)):
+                    value.shape[axis] = names[axis]
 
 
 def copy(model: ir.Model) -> ir.Model:

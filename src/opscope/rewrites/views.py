@@ -9,7 +9,7 @@ from ..core.errors import printable
 from ..core.json_files import PRODUCER, json_bytes
 from ..core.units import UNKNOWN, format_latency, format_seconds
 from ..views.text.columns import columns, pairs
-from .judge import Judged
+from .judge import Judged, speedup
 from .outcome import Optimized, Tried, Verdict
 from .rewrite import Site
 
@@ -25,8 +25,13 @@ def told_time(judged: Judged | None) -> str:
         return UNKNOWN
     if judged.latency_ns is None:
         part = f"at least {format_seconds(judged.known_ns * 1e-9)}, " if judged.known_ns else ""
-        return f"{UNKNOWN} ({part}{judged.unknown_ops} ops of unknown cost), {judged.obtained}"
-    return f"{format_latency(judged.latency_ns, judged.low_ns, judged.high_ns)}, {judged.obtained}"
+        return f"{UNKNOWN} ({part}{_unknown(judged)}), {judged.obtained}"
+    left = f", without {_unknown(judged)}" if judged.unknown_ops else ""
+    return f"{format_latency(judged.latency_ns, judged.low_ns, judged.high_ns)}{left}, {judged.obtained}"
+
+
+def _unknown(judged: Judged) -> str:
+    return f"{judged.unknown_ops} {'op' if judged.unknown_ops == 1 else 'ops'} of unknown cost"
 
 
 def verdict_line(found: Optimized) -> str:
@@ -35,8 +40,15 @@ def verdict_line(found: Optimized) -> str:
         return "nothing helped: the result is the model as it was" if found.judge else "no step was taken"
     how = "the same outputs up to rounding" if found.is_exact else f"outputs off by {_error(found.steps[-1])}"
     if found.speedup is None:
-        return how
+        return ", ".join(filter(None, (_known(found), how)))
     return f"{_factor(found.speedup)} as fast, {how}"
+
+
+def _known(found: Optimized) -> str:
+    """How many more ops a time holds, where that is what was gained."""
+    if found.before is None or found.after is None or found.before.unknown_ops == found.after.unknown_ops:
+        return ""
+    return f"{found.after.unknown_ops} instead of {_unknown(found.before)}"
 
 
 def error_text(step: Tried) -> str:
@@ -89,14 +101,13 @@ def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
 def _short(judged: Judged | None) -> str:
     if judged is None or judged.problem:
         return UNKNOWN
-    unknown = f" + {judged.unknown_ops} ops unknown" if judged.latency_ns is None else ""
+    unknown = f" + {judged.unknown_ops} unknown" if judged.unknown_ops else ""
     return f"{format_seconds(judged.time_ns * 1e-9)}{unknown}"
 
 
 def _times(one: Judged | None, other: Judged | None) -> str:
-    if one is None or other is None or not one.latency_ns or not other.latency_ns:
-        return UNKNOWN
-    return _factor(one.latency_ns / other.latency_ns)
+    found = speedup(one, other)
+    return UNKNOWN if found is None else _factor(found)
 
 
 def _factor(times: float) -> str:

@@ -81,10 +81,6 @@ def _step_row(step: Tried, first: Judged | None) -> tuple[str, ...]:
 
 def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
     """The first time that each rewrite was tried; later ones, and with others, are in the JSON."""
-    first: dict[str, Tried] = {}
-    for each in found.tried:
-        if not each.with_ or each.verdict is Verdict.WRONG:
-            first.setdefault(each.rewrite, each)
     return [
         (
             each.rewrite,
@@ -94,8 +90,17 @@ def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
             _short(each.after),
             each.reason,
         )
-        for each in first.values()
+        for each in _first_tried(found)
+        if each.verdict is not Verdict.NO_TIME
     ]
+
+
+def _first_tried(found: Optimized) -> list[Tried]:
+    first: dict[str, Tried] = {}
+    for each in found.tried:
+        if not each.with_ or each.verdict is Verdict.WRONG:
+            first.setdefault(each.rewrite, each)
+    return list(first.values())
 
 
 def _short(judged: Judged | None) -> str:
@@ -117,9 +122,15 @@ def _factor(times: float) -> str:
 
 def words_below(found: Optimized) -> Iterator[str]:
     """What to know of the table, line by line."""
-    more = len(found.tried) - len(tried_rows(found))
+    told = _first_tried(found)
+    more = len(found.tried) - len(told)
     if more:
-        yield f"{more} further trials, later, at fewer places or of several rewrites together, are in optimize.json"
+        words = "1 further trial" if more == 1 else f"{more} further trials"
+        verb = "is" if more == 1 else "are"
+        yield f"{words}, later, at fewer places or of several rewrites together, {verb} in optimize.json"
+    late = [f"{each.rewrite} ({len(each.sites)})" for each in told if each.verdict is Verdict.NO_TIME]
+    if late:
+        yield f"no time was left to try: {', '.join(late)}"
     if found.stopped:
         yield (
             f"stopped at --budget-minutes {found.budget_minutes:g}, with rewrites left to try; "

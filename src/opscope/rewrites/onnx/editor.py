@@ -47,10 +47,11 @@ def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
 
 
 def _cause(error: BaseException) -> str:
-    """What the first of a chain of errors says; those after it say where."""
+    """What the first of a chain of errors says; those after it say where. Requests to the package's users are left."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return printable(f"{type(error).__name__}: {error}", 300)
+    words = str(error).partition(". Please ")[0]
+    return printable(words if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {words}", 300)
 
 
 def _fix_shapes(model: ir.Model, shapes: Shapes) -> None:

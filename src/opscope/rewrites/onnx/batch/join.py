@@ -59,10 +59,10 @@ class _Samples:
                 self.axes.update(zip(_results(nodes), found.outputs, strict=True))
         todo, needed = [self.last], set[Nodes]()
         while todo:
-            nodes = _same_ops(todo.pop())
-            if nodes in self.apart and nodes not in needed:
-                needed.add(nodes)
-                todo += [operands for operands in _operands(nodes) if operands in self.axes]
+            same = _same_ops(todo.pop())
+            if same is not None and same in self.apart and same not in needed:
+                needed.add(same)
+                todo += [operands for operands in _operands(same) if operands in self.axes]
         self.needed = [nodes for nodes in self.apart if nodes in needed]
 
     def _ops(self) -> list[Nodes]:

@@ -166,6 +166,13 @@ def test_wrong_usage_is_one_line(
     assert not (tmp_path / "b.onnx").exists()
 
 
+def test_a_name_of_another_format_is_refused(better: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert optimize(better.with_name("model.onnx"), *JUDGE, "-o", tmp_path / "b.tflite") == 2
+    assert "b.tflite: the result is of the model's own format; expected a name that ends in .onnx" in (
+        capsys.readouterr().err
+    )
+
+
 def test_the_model_itself_is_not_written_over(better: Path) -> None:
     model = better.with_name("model.onnx")
     assert optimize(model, *JUDGE, "-o", model) == 2

@@ -21,13 +21,17 @@ TOLERANCE = 1e-4  # of the largest output: many rewrites, each exact to rounding
 ELSEWHERE = ("onnxslim", "onnxruntime-basic", "onnxruntime-extended")  # seconds each: a process of its own
 
 
-def _hold(seeds: range, folder: Path, *, without: tuple[str, ...] = ()) -> Counter[str]:
-    """Apply all, twice, to the networks of some seeds, and see that outputs stay; how often each applied."""
+def _hold(seeds: range, folder: Path, *, without: tuple[str, ...] = (), batches: tuple[int, ...] = ()) -> Counter[str]:
+    """Apply all, twice, to the networks of some seeds, and see that outputs stay; how often each applied.
+
+    Args:
+        batches: of a batch that is open; none: it is fixed.
+    """
     exact = [entry for entry in catalogue.known("onnx") if not entry.needs and entry.name not in without]
     applied: Counter[str] = Counter()
     for seed in seeds:
         before, after = folder / "before.onnx", folder / "after.onnx"
-        steps = Drawing(seed).save(before)
+        steps = Drawing(seed, open_batch=bool(batches)).save(before)
         random = np.random.default_rng(seed)
         order = [exact[place] for _ in range(2) for place in random.permutation(len(exact))]
         model, done = editor.open_model(before), []
@@ -37,7 +41,8 @@ def _hold(seeds: range, folder: Path, *, without: tuple[str, ...] = ()) -> Count
                 done += [entry.name] if sites else []
         editor.save(model, after)
         try:
-            assert_same(before, after, draws=1, tolerance=TOLERANCE)
+            for batch in batches or (1,):
+                assert_same(before, after, draws=1, tolerance=TOLERANCE, batch=batch)
         except Exception as error:
             raise AssertionError(f"seed {seed}: steps {steps}: rewrites {done}") from error
         applied.update(done)
@@ -49,6 +54,11 @@ def test_all_rewrites_keep_outputs(first: int, tmp_path: Path) -> None:
     applied = _hold(range(first, first + 5), tmp_path, without=ELSEWHERE)
     assert len(applied) > 15
     assert applied.total() > 5 * 8
+
+
+def test_all_rewrites_of_an_open_batch_hold_for_every_batch(tmp_path: Path) -> None:
+    applied = _hold(range(8), tmp_path, without=ELSEWHERE, batches=(1, 2, 5))
+    assert len(applied) > 15
 
 
 @pytest.mark.slow

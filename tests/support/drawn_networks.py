@@ -16,12 +16,17 @@ MOST_STEPS = 6
 
 
 class Drawing:
-    """One network; every value that steps hand on is [batch, rows * columns, CHANNELS]."""
+    """One network; every value that steps hand on is [batch, rows * columns, CHANNELS].
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        open_batch: whether the file leaves the batch open; shapes of reshapes then have a -1.
+    """
+
+    def __init__(self, seed: int, *, open_batch: bool = False) -> None:
         self.random = np.random.default_rng(seed)
         self.opset = int(self.random.choice(OPSETS))
         self.batch, self.rows, self.columns = (int(self.random.integers(1, 4)) for _ in range(3))
+        self.batch = -1 if open_batch else self.batch
         self.rows, self.columns = 2 * self.rows, 2 * self.columns
         self.tokens = self.rows * self.columns
         self.nodes: list[onnx.NodeProto] = []
@@ -33,7 +38,7 @@ class Drawing:
         steps = [str(step) for step in self.random.choice(sorted(STEPS), self.random.integers(2, MOST_STEPS + 1))]
         for step in steps:
             self.values.append(STEPS[step](self, self.any()))
-        shape = [self.batch, self.tokens, CHANNELS]
+        shape = ["N" if self.batch < 0 else self.batch, self.tokens, CHANNELS]
         made = [value for value in self.values[1:] if value != "x"]
         outputs = dict.fromkeys([made[-1], *(name for name in made[:-1] if self.random.random() < 0.3)])
         graph = helper.make_graph(
@@ -233,7 +238,7 @@ def _windows(net: Drawing, x: str) -> str:
     """Something done in windows of two by two, and the windows put together again."""
     batch, rows, columns = net.batch, net.rows // 2, net.columns // 2
     cut = net.turn(net.shaped(x, batch, rows, 2, columns, 2, CHANNELS), 0, 1, 3, 2, 4, 5)
-    cut = net.shaped(cut, batch * rows * columns, 4, CHANNELS)
+    cut = net.shaped(cut, max(batch * rows * columns, -1), 4, CHANNELS)
     done = net.op("Relu", cut) if net.chance() else net.op("MatMul", cut, net.floats(CHANNELS, CHANNELS))
     whole = net.turn(net.shaped(done, batch, rows, columns, 2, 2, CHANNELS), 0, 1, 3, 2, 4, 5)
     return net.shaped(whole, batch, net.tokens, CHANNELS)
@@ -249,7 +254,8 @@ def _rolled(net: Drawing, x: str) -> str:
 def _masked(net: Drawing, x: str) -> str:
     """A mask that is added in five axes, as shifted windows have it."""
     wide = net.shaped(x, 1, net.batch, net.rows, net.columns, CHANNELS)
-    return net.shaped(net.op("Add", wide, net.floats(net.batch, 1, 1, CHANNELS)), net.batch, net.tokens, CHANNELS)
+    added = net.op("Add", wide, net.floats(max(net.batch, 1), 1, 1, CHANNELS))
+    return net.shaped(added, net.batch, net.tokens, CHANNELS)
 
 
 def _turned(net: Drawing, x: str) -> str:

@@ -28,8 +28,12 @@ def rewrite_file(before: Path, rewrite: str, after: Path) -> tuple[Site, ...]:
     return sites
 
 
-def assert_same(before: Path, after: Path, *, draws: int = 2, tolerance: float = 1e-5) -> None:
-    """Both models have the same inputs and outputs, and give the same: up to a part of the largest output."""
+def assert_same(before: Path, after: Path, *, draws: int = 2, tolerance: float = 1e-5, batch: int = 4) -> None:
+    """Both models have the same inputs and outputs, and give the same: up to a part of the largest output.
+
+    Args:
+        batch: of all extents that inputs leave open.
+    """
     sessions = [_session(path) for path in (before, after)]
     for ports in ("get_inputs", "get_outputs"):
         told = [
@@ -37,7 +41,7 @@ def assert_same(before: Path, after: Path, *, draws: int = 2, tolerance: float =
         ]
         assert told[0] == told[1]
     for seed in range(draws):
-        feed = _feed(sessions[0], seed)
+        feed = _feed(sessions[0], seed, batch)
         wanted, found = (each.run(None, feed) for each in sessions)
         for one, other in zip(wanted, found, strict=True):
             reach = float(np.abs(one.astype(np.float64)).max(initial=1e-6))
@@ -56,11 +60,11 @@ def _session(path: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def _feed(session: onnxruntime.InferenceSession, seed: int) -> dict[str, np.ndarray]:
+def _feed(session: onnxruntime.InferenceSession, seed: int, batch: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(seed)
     types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
     return {
-        port.name: (random.standard_normal(_fixed(port.shape, 4)) * (1 if "float" in port.type else 2)).astype(
+        port.name: (random.standard_normal(_fixed(port.shape, batch)) * (1 if "float" in port.type else 2)).astype(
             types[port.type]
         )
         for port in session.get_inputs()

@@ -26,6 +26,7 @@ from .rewrite import Site
 
 _FORM = "onnx"
 MOST_NAMED = 3  # rewrites of one finding
+_FEW_OPS = 4  # of a model that one pattern may fill
 
 
 def can_advise(model: Path) -> bool:
@@ -57,7 +58,7 @@ def with_rewrites_named(model: Path, recorded: Recorded, shapes: Shapes | None =
 
 
 def fitting_places(model: Path, shapes: Shapes | None) -> list[tuple[RewriteEntry, tuple[Site, ...]]]:
-    """Every rewrite of single places that fits somewhere."""
+    """Every rewrite of single places that fits somewhere; one of most ops says nothing of those of a finding."""
     with unpacked(model) as file:
         editor = editor_of(_FORM)
         graph = read_model(file, shapes=shapes)
@@ -68,8 +69,9 @@ def fitting_places(model: Path, shapes: Shapes | None) -> list[tuple[RewriteEntr
         for entry in catalogue.known(_FORM):
             with suppress(Exception):  # a rule that fails has no advice to give
                 sites = () if editor.takes_whole(entry) else editor.sites(opened, entry)
-                if sites:
-                    found.append((entry, sites))
+                single = tuple(site for site in sites if 2 * len(site.removed) <= max(len(graph.ops), _FEW_OPS))
+                if single:
+                    found.append((entry, single))
     return found
 
 

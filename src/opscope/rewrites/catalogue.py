@@ -414,6 +414,18 @@ PICTURES: tuple[RewriteEntry, ...] = (  # convolutions, pools, and what stands b
         needs="quantize",
     ),
 )
+BATCHES: tuple[RewriteEntry, ...] = (
+    RewriteEntry(
+        "split-batch",
+        "a model of a batch of up to 32 as one of so many samples: inputs cut, every op once for each, results joined",
+        "onnx.batch.split:split_batch",
+    ),
+    RewriteEntry(
+        "join-batch",
+        "the same ops on each of some samples, whose results are joined, as one of each on a batch",
+        "onnx.batch.join:join_batch",
+    ),
+)
 LIBRARIES: tuple[RewriteEntry, ...] = (
     RewriteEntry(
         "fold-constants",
@@ -437,7 +449,7 @@ LIBRARIES: tuple[RewriteEntry, ...] = (
         "onnx.libraries:runtime_extended",
     ),
 )
-OWN = (*TOKENS, *PICTURES, *LIBRARIES, *FLATBUFFERS)
+OWN = (*TOKENS, *PICTURES, *BATCHES, *LIBRARIES, *FLATBUFFERS)
 
 
 def known(format_: str) -> tuple[RewriteEntry, ...]:

@@ -49,7 +49,7 @@ class Judged(msgspec.Struct, frozen=True):
     provenance: Provenance | None = None
     obtained: str = ""  # the same in words, with what it rests on
     known_ns: int = 0  # of the ops whose cost is known, where the whole is not
-    unknown_ops: int = 0
+    unknown_ops: int = 0  # ops that no time holds, as those that a vendor's model of its accelerator leaves out
     samples_ns: tuple[int, ...] = ()
     ops: Mapping[str, OpCost] = {}
     problem: str = ""  # why there is no time; empty: there is
@@ -73,6 +73,13 @@ class Judged(msgspec.Struct, frozen=True):
 def change_ns(before: Judged, after: Judged) -> int:
     """How much longer the second takes; below 0 it is faster."""
     return after.time_ns - before.time_ns
+
+
+def speedup(before: Judged | None, after: Judged | None) -> float | None:
+    """Time before ÷ time after; None: not known, or not of the same, as where ops of unknown cost came or went."""
+    if before is None or after is None or before.unknown_ops != after.unknown_ops:
+        return None
+    return before.latency_ns / after.latency_ns if before.latency_ns and after.latency_ns else None
 
 
 def helps(before: Judged, after: Judged) -> bool:
@@ -124,7 +131,8 @@ class Judge:
         target = self.target or ""
         target += sha256_of(Path(target)) if target and Path(target).is_file() else ""
         asked = msgspec.json.encode([dict(self.options), dict(self.shapes)], order="deterministic").decode()
-        return digest_of(self.backend, version, target, asked, code_of(*_JUDGES))
+        reads = sha256_of(Path(__file__).with_name("trial_worker.py"))
+        return digest_of(self.backend, version, target, asked, code_of(*_JUDGES), reads)
 
     @property
     def told(self) -> str:

@@ -20,7 +20,7 @@ from ..options import Shapes
 from ..readers import model_format, read_model, unpacked
 from ..workflows import catalogue, own_backends
 from . import catalogue as rewrites
-from .editors import editor_of
+from .editors import FORMATS, editor_of
 from .judge import Judge, Judged
 from .outcome import Optimized, Tried, Verdict
 from .proof import MAX_ERROR, Prover
@@ -73,6 +73,8 @@ def optimize(
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
         form = model_format(file).name.lower()
         editor = editor_of(form)
+        if place.suffix.lower().removeprefix(".") in set(FORMATS) - {form}:
+            raise UsageError(f"{place}: the result is of the model's own format; expected a name that ends in .{form}")
         tell("running the model")
         graph = read_model(file, shapes=shapes)
         given = Workshop(None if data is None else Path(data), Path(scratch) / "whole")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from .judge import Judged
+from .judge import Judged, speedup
 from .rewrite import Site
 
 
@@ -41,9 +41,7 @@ class Tried:
     @property
     def speedup(self) -> float | None:
         """Time before ÷ time after; None: not known."""
-        one = None if self.before is None else self.before.latency_ns
-        other = None if self.after is None else self.after.latency_ns
-        return one / other if one and other else None
+        return speedup(self.before, self.after)
 
     @property
     def nodes(self) -> int:
@@ -78,9 +76,7 @@ class Optimized:
 
     @property
     def speedup(self) -> float | None:
-        one = None if self.before is None else self.before.latency_ns
-        other = None if self.after is None else self.after.latency_ns
-        return one / other if one and other else None
+        return speedup(self.before, self.after)
 
     @property
     def is_exact(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import sqrt
@@ -12,15 +13,17 @@ import numpy as np
 
 from ..conversion.check import Outputs, outputs_of
 from ..conversion.steps import MovedSamples
-from ..core.errors import ModelError, printable
+from ..core.errors import ModelError, ProfilerError, printable
 from ..core.random_arrays import Port, random_arrays
 from ..graph.graph import Graph
 from ..quantization.samples import Feed, FileSamples, RandomSamples
+from ..readers import read_model
 from ..recording.quantized import Calibration
 from .rounding import DEVIATIONS, Array, Limits, apart, longest_walk
 
 MAX_ERROR = 0.01  # of an approximate rewrite: noise of a hundredth of the signal, 40 dB
 SPREADS = (1.0, 1.0, 8.0)  # of the values that are drawn: other branches of what saturates are taken
+BATCHES = (1, 2, 3)  # of the values that are drawn, where the model leaves the batch open
 MOST_DATA = 8  # samples of the user's
 
 
@@ -32,14 +35,17 @@ class Drawn:
     data: FileSamples | None = None
     nudged: bool = False
     spreads: tuple[float, ...] = SPREADS  # of random inputs, one each
+    batches: tuple[Sequence[Port], ...] = ()  # ports for each of them, where an open batch is another; else as given
 
     @property
     def count(self) -> int:
         return len(self.spreads) + (0 if self.data is None else min(self.data.count, MOST_DATA))
 
     def feeds(self, most: int | None = None) -> Iterator[Feed]:
-        drawn = zip(RandomSamples(self.ports, len(self.spreads)).feeds(), self.spreads, strict=True)
-        spread = ({name: _times(array, factor) for name, array in feed.items()} for feed, factor in drawn)
+        ports = self.batches or (self.ports,) * len(self.spreads)
+        drawn = chain.from_iterable(RandomSamples(each, 1, seed).feeds() for seed, each in enumerate(ports))
+        pairs = zip(drawn, self.spreads, strict=True)
+        spread = ({name: _times(array, factor) for name, array in feed.items()} for feed, factor in pairs)
         given = () if self.data is None else self.data.feeds(MOST_DATA)
         for number, feed in enumerate(islice(chain(spread, given), most)):
             yield self._moved(feed, number) if self.nudged else feed
@@ -56,6 +62,7 @@ class Drawn:
     @property
     def calibration(self) -> Calibration:
         drawn = f"{len(self.spreads)} drawn inputs" if self.spreads else ""
+        drawn += f", of batches {', '.join(map(str, BATCHES))}" if self.batches else ""
         given = "" if self.data is None else f"{self.count - len(self.spreads)} samples of {self.data.place}"
         return Calibration(" and ".join(filter(None, (drawn, given))), self.data is None, self.count)
 
@@ -106,8 +113,7 @@ class Prover:
     _count: int = 0
 
     def __post_init__(self) -> None:
-        inputs = [self.graph.tensors[number] for number in self.graph.inputs]
-        ports = [(tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in inputs]
+        ports = _ports(self.graph)
         self.samples, self.wanted = self._first(ports, None if self.data is None else FileSamples(self.data, ports))
         others = [self._run(self.model, replace(self.samples, nudged=True))]
         try:
@@ -127,6 +133,12 @@ class Prover:
     def _first(self, ports: Sequence[Port], data: FileSamples | None) -> tuple[Drawn, Outputs]:
         """What the model gives for random inputs and the user's; for the user's alone where it takes no others."""
         both = Drawn(ports, data)
+        several = replace(both, batches=self._batches())
+        try:
+            if several.batches:
+                return several, self._run(self.model, several)
+        except ModelError as error:
+            self.notes.append(f"compared at batch 1 alone: others fail ({printable(str(error), 200)})")
         try:
             return both, self._run(self.model, both)
         except ModelError as error:
@@ -136,6 +148,14 @@ class Prover:
             self.notes.append(f"compared on the data alone: random inputs fail ({printable(str(error), 200)})")
             alone = Drawn(ports, data, spreads=())
             return alone, self._run(self.model, alone)
+
+    def _batches(self) -> tuple[Sequence[Port], ...]:
+        """Ports of several batches, where the model leaves the batch open."""
+        if self.form != "onnx" or all(note.code != "open-batch" for note in self.graph.notes):
+            return ()
+        with suppress(ProfilerError):  # one that cannot be read so is not run so
+            return tuple(_ports(read_model(self.model, batch=batch)) for batch in BATCHES)
+        return ()
 
     def _run(self, file: Path, samples: Drawn, *, plain: bool = False) -> Outputs:
         self._count += 1
@@ -207,6 +227,11 @@ class Prover:
                     noise[place] += float(((one != other) & ~loose).sum())
         shares = [sqrt(n / s) if s else float(n > 0) for n, s in zip(noise, signal, strict=True)]
         return max(shares, default=0.0), problem
+
+
+def _ports(graph: Graph) -> list[Port]:
+    inputs = [graph.tensors[number] for number in graph.inputs]
+    return [(tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in inputs]
 
 
 def _unlike(one: Array, others: Sequence[Array]) -> Array:

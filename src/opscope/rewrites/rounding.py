@@ -69,7 +69,7 @@ class Limits:
     """How far the elements of one output may be off, from what was seen of it."""
 
     share: float  # of the size of their like, by count
-    shape: tuple[int, ...] | None = None  # None: nothing seen, or it is another for every sample
+    shape: tuple[int, ...] | None = None  # behind the batch; None: nothing seen, or it is another for every sample
     sizes: dict[int | None, Any] = field(default_factory=dict)  # axis → the largest by place on it; None: of all
     moved: dict[int | None, Any] = field(default_factory=dict)  # the same of what a trial changed
     samples: int = 0
@@ -81,7 +81,7 @@ class Limits:
         for other, factor in zip(others, factors, strict=True):
             if other.shape == wanted.shape:
                 change = np.maximum(change, factor * _finite(apart(wanted, other)))
-        self.shape = wanted.shape if self.samples == 0 or self.shape == wanted.shape else None
+        self.shape = wanted.shape[1:] if self.samples == 0 or self.shape == wanted.shape[1:] else None
         self.samples += 1
         for axis in (None, *range(1, wanted.ndim)):
             places = None if axis is None else tuple(other for other in range(wanted.ndim) if other != axis)
@@ -95,7 +95,7 @@ class Limits:
         limit = np.full(shape, self.share * float(self.sizes[None]) + MARGIN * float(self.moved[None]))
         for axis, extent in enumerate(shape):
             alike = prod(shape) // max(extent, 1) * self.samples
-            if axis and self.shape == shape and alike >= FEWEST_NEIGHBOURS:
+            if axis and self.shape == shape[1:] and alike >= FEWEST_NEIGHBOURS:
                 own = self.share * self.sizes[axis] + MARGIN * self.moved[axis]
                 limit = np.minimum(limit, own.reshape([-1 if each == axis else 1 for each in range(len(shape))]))
         return limit

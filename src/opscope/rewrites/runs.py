@@ -74,8 +74,8 @@ def _predicted(finding: Finding, alone: Sequence[Tried]) -> Finding:
     best = None
     for each in alone:
         touched = {name for site in each.sites for name in site.removed}
-        if each.before and each.after and each.before.latency_ns and each.after.latency_ns and touched & ops:
-            gain = each.before.latency_ns - each.after.latency_ns
+        if each.before and each.after and each.speedup is not None and touched & ops:
+            gain = each.before.time_ns - each.after.time_ns
             if gain > (best.gain_ns if best else 0):
                 best = Prediction(gain, each.after.latency_ns, WHAT_IF, told(each.rewrite, len(each.sites)))
     return finding if best is None else replace(finding, predicted=best)

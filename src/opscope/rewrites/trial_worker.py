@@ -12,6 +12,7 @@ import msgspec
 from ..backends.worker import RefusedError, answer
 from ..changes.profile_model import profile_by
 from ..core.errors import ProfilerError
+from ..core.provenance import Provenance
 from ..workflows.record import Recorded
 from .judge import Judged, OpCost
 
@@ -56,11 +57,14 @@ def judged_of(recorded: Recorded) -> Judged:
 
 
 def _unknown(recorded: Recorded) -> int:
-    """Ops that nobody can tell the time of: then there is no latency, and at least one such op."""
+    """Ops that nobody can tell the time of; where there is no latency, at least one.
+
+    A vendor's model leaves out what falls back to the processor; a measurement holds all that ran.
+    """
     summary = recorded.run.summary
-    elsewhere = [op for op in summary.ops if op.on_cpu and op.wall_ns is None]  # a vendor's model leaves these out
-    known = summary.latency.value_ns is not None
-    return len(recorded.run.unknown_ops) if known else max(len(recorded.run.unknown_ops), len(elsewhere), 1)
+    is_all = summary.latency.provenance is Provenance.MEASURED
+    elsewhere = [op for op in summary.ops if op.on_cpu and op.wall_ns is None and not is_all]
+    return max(len(recorded.run.unknown_ops), len(elsewhere), int(summary.latency.value_ns is None))
 
 
 def _costs(recorded: Recorded) -> dict[str, OpCost]:

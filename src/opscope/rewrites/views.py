@@ -9,7 +9,7 @@ from ..core.errors import printable
 from ..core.json_files import PRODUCER, json_bytes
 from ..core.units import UNKNOWN, format_latency, format_seconds
 from ..views.text.columns import columns, pairs
-from .judge import Judged
+from .judge import Judged, speedup
 from .outcome import Optimized, Tried, Verdict
 from .rewrite import Site
 
@@ -25,8 +25,13 @@ def told_time(judged: Judged | None) -> str:
         return UNKNOWN
     if judged.latency_ns is None:
         part = f"at least {format_seconds(judged.known_ns * 1e-9)}, " if judged.known_ns else ""
-        return f"{UNKNOWN} ({part}{judged.unknown_ops} ops of unknown cost), {judged.obtained}"
-    return f"{format_latency(judged.latency_ns, judged.low_ns, judged.high_ns)}, {judged.obtained}"
+        return f"{UNKNOWN} ({part}{_unknown(judged)}), {judged.obtained}"
+    left = f", without {_unknown(judged)}" if judged.unknown_ops else ""
+    return f"{format_latency(judged.latency_ns, judged.low_ns, judged.high_ns)}{left}, {judged.obtained}"
+
+
+def _unknown(judged: Judged) -> str:
+    return f"{judged.unknown_ops} {'op' if judged.unknown_ops == 1 else 'ops'} of unknown cost"
 
 
 def verdict_line(found: Optimized) -> str:
@@ -35,8 +40,15 @@ def verdict_line(found: Optimized) -> str:
         return "nothing helped: the result is the model as it was" if found.judge else "no step was taken"
     how = "the same outputs up to rounding" if found.is_exact else f"outputs off by {_error(found.steps[-1])}"
     if found.speedup is None:
-        return how
+        return ", ".join(filter(None, (_known(found), how)))
     return f"{_factor(found.speedup)} as fast, {how}"
+
+
+def _known(found: Optimized) -> str:
+    """How many more ops a time holds, where that is what was gained."""
+    if found.before is None or found.after is None or found.before.unknown_ops == found.after.unknown_ops:
+        return ""
+    return f"{found.after.unknown_ops} instead of {_unknown(found.before)}"
 
 
 def error_text(step: Tried) -> str:
@@ -69,10 +81,6 @@ def _step_row(step: Tried, first: Judged | None) -> tuple[str, ...]:
 
 def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
     """The first time that each rewrite was tried; later ones, and with others, are in the JSON."""
-    first: dict[str, Tried] = {}
-    for each in found.tried:
-        if not each.with_ or each.verdict is Verdict.WRONG:
-            first.setdefault(each.rewrite, each)
     return [
         (
             each.rewrite,
@@ -82,21 +90,29 @@ def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
             _short(each.after),
             each.reason,
         )
-        for each in first.values()
+        for each in _first_tried(found)
+        if each.verdict is not Verdict.NO_TIME
     ]
+
+
+def _first_tried(found: Optimized) -> list[Tried]:
+    first: dict[str, Tried] = {}
+    for each in found.tried:
+        if not each.with_ or each.verdict is Verdict.WRONG:
+            first.setdefault(each.rewrite, each)
+    return list(first.values())
 
 
 def _short(judged: Judged | None) -> str:
     if judged is None or judged.problem:
         return UNKNOWN
-    unknown = f" + {judged.unknown_ops} ops unknown" if judged.latency_ns is None else ""
+    unknown = f" + {judged.unknown_ops} unknown" if judged.unknown_ops else ""
     return f"{format_seconds(judged.time_ns * 1e-9)}{unknown}"
 
 
 def _times(one: Judged | None, other: Judged | None) -> str:
-    if one is None or other is None or not one.latency_ns or not other.latency_ns:
-        return UNKNOWN
-    return _factor(one.latency_ns / other.latency_ns)
+    found = speedup(one, other)
+    return UNKNOWN if found is None else _factor(found)
 
 
 def _factor(times: float) -> str:
@@ -106,9 +122,15 @@ def _factor(times: float) -> str:
 
 def words_below(found: Optimized) -> Iterator[str]:
     """What to know of the table, line by line."""
-    more = len(found.tried) - len(tried_rows(found))
+    told = _first_tried(found)
+    more = len(found.tried) - len(told)
     if more:
-        yield f"{more} further trials, later, at fewer places or of several rewrites together, are in optimize.json"
+        words = "1 further trial" if more == 1 else f"{more} further trials"
+        verb = "is" if more == 1 else "are"
+        yield f"{words}, later, at fewer places or of several rewrites together, {verb} in optimize.json"
+    late = [f"{each.rewrite} ({len(each.sites)})" for each in told if each.verdict is Verdict.NO_TIME]
+    if late:
+        yield f"no time was left to try: {', '.join(late)}"
     if found.stopped:
         yield (
             f"stopped at --budget-minutes {found.budget_minutes:g}, with rewrites left to try; "

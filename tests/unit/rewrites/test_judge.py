@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from opscope import api
 from opscope.core.provenance import Provenance
-from opscope.rewrites.judge import Judge, Judged, OpCost, helps, is_slower, joined
+from opscope.rewrites.judge import Judge, Judged, OpCost, helps, is_slower, joined, speedup
+from opscope.rewrites.trial_worker import judged_of
+from searching import write_model
 
 
 def told(ns: int | None, *, unknown: int = 0, known: int = 0) -> Judged:
@@ -69,3 +75,29 @@ def test_what_an_answer_depends_on_is_in_the_key() -> None:
 @pytest.mark.parametrize(("judge", "words"), [(Judge("sim", "aic100-std"), "sim of aic100-std"), (Judge("ort"), "ort")])
 def test_a_judge_says_who_it_is(judge: Judge, words: str) -> None:
     assert judge.told == words
+
+
+@pytest.mark.parametrize(
+    ("provenance", "unknown"), [(Provenance.VENDOR_MODEL, 1), (Provenance.ESTIMATED, 1), (Provenance.MEASURED, 0)]
+)
+def test_an_op_that_falls_back_and_has_no_time_is_unknown(provenance: Provenance, unknown: int, tmp_path: Path) -> None:
+    """A vendor's model tells the time of its accelerator alone: less of that is no gain where more falls back."""
+    recorded = api.profile(write_model(tmp_path / "model.onnx"), "aic100-std", backend="estimate")
+    summary = recorded.run.summary
+    first, *others = summary.ops
+    left = replace(
+        summary,
+        ops=(replace(first, on_cpu=True, wall_ns=None), *others),
+        latency=replace(summary.latency, provenance=provenance),
+    )
+    judged = judged_of(replace(recorded, run=replace(recorded.run, summary=left)))
+    assert judged.unknown_ops == unknown
+    more = told(50, unknown=2)
+    assert not helps(judged, more)
+    assert speedup(judged, more) is None
+
+
+def test_times_of_the_same_ops_have_a_ratio() -> None:
+    assert speedup(told(100, unknown=1), told(50, unknown=1)) == 2.0
+    assert speedup(told(100), None) is None
+    assert speedup(told(None), told(50)) is None

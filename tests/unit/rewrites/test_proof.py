@@ -156,3 +156,16 @@ def test_a_model_that_takes_no_random_inputs_is_compared_on_the_data(tmp_path: P
     assert prover.samples.calibration.told.startswith("1 samples of")
     assert "random inputs fail" in prover.notes[0]
     assert not prover.prove(model, exact=True).problem
+
+
+def test_an_open_batch_is_compared_at_several(tmp_path: Path) -> None:
+    text = '<ir_version: 9, opset_import: ["" : 17]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu (x) }'
+    model, wrong = tmp_path / "model.onnx", tmp_path / "wrong.onnx"
+    onnx.save(onnx.parser.parse_model(text), model)
+    prover = Prover(model, "onnx", read_model(model), tmp_path / "proof")
+    assert [feed["x"].shape for feed in prover.samples.feeds()] == [(1, 3), (2, 3), (3, 3)]
+    assert prover.samples.calibration.told == "3 drawn inputs, of batches 1, 2, 3"
+    assert not prover.prove(model, exact=True).problem
+    fixed = text.replace("y = Relu (x)", "s = Constant <value_ints = [1, 3]> () r = Reshape (x, s) y = Relu (r)")
+    onnx.save(onnx.parser.parse_model(fixed), wrong)
+    assert "Reshape" in prover.prove(wrong, exact=True).problem

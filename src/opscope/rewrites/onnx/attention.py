@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from .grids import PAIR, Grid, grid_of, grid_under, is_on, pair_after, part_of, stored_of
 from .layouts import MOVES, SELECTIONS, Layout, follow, layout_of, make_layout
-from .rule import Array, Maker, Match, attribute, is_op, only_reader, shape_of
+from .rule import Array, Maker, Match, Shape, attribute, extents_of, is_op, is_open, only_reader, set_extents
 
 ELEMENTWISE = ("Add", "Sub", "Mul", "Div")
 
@@ -37,9 +37,10 @@ class Projection:
                 node.attributes,
                 domain=node.domain,
             )
-            shape = list(shape_of(node.outputs[0]) or ())
+            shape = list(extents_of(node.outputs[0]) or ())
             shape[self.axis] = len(channels)
-            made[node.outputs[0]].type, made[node.outputs[0]].shape = node.outputs[0].type, ir.Shape(shape)
+            made[node.outputs[0]].type = node.outputs[0].type
+            set_extents(made[node.outputs[0]], tuple(shape))
         return made[self.result]
 
     def _input(
@@ -58,7 +59,7 @@ def split_packed_projections(node: ir.Node) -> Match | None:
     of one that was reshaped and transposed. What moves the elements of a part comes after it, in its shortest form.
     """
     projection = _projection(node)
-    shape = None if projection is None else shape_of(projection.result)
+    shape = None if projection is None else extents_of(projection.result)
     if projection is None or shape is None or 0 in shape:
         return None
     touched = [node, *projection.after]
@@ -67,6 +68,9 @@ def split_packed_projections(node: ir.Node) -> Match | None:
     told = {value for value in found or () if is_op(value.producer(), "Shape")}  # exporters ask for extents
     parts = {value: layout for value, layout in (found or {}).items() if value not in told}
     if not parts or any(value.dtype != projection.result.dtype for value in parts):
+        return None
+    batch = next((extent for extent in shape if is_open(extent)), 1)
+    if any(extent % batch for value in told for extent in _asked(value) if is_open(extent)):
         return None
     channels = {value: part.picked(projection.axis) for value, part in parts.items()}
     sets = {tuple(each.tolist()) for each in channels.values()}
@@ -81,11 +85,33 @@ def split_packed_projections(node: ir.Node) -> Match | None:
             if key not in made:
                 made[key] = projection.part(make, channels[value])
             values[value] = make_layout(make, made[key], part, grid, is_put=grid_under(value) is not None)
-        asked = {value: value.producer() for value in told}
-        extents = {value: shape_of(each.inputs[0]) or () for value, each in asked.items() if each is not None}
-        return values | {value: make.constant(list(shape), "shape") for value, shape in extents.items()}
+        first = next(iter(made.values()))
+        return values | {value: _extents(make, _asked(value), first) for value in told}
 
     return Match(touched, build)
+
+
+def _asked(told: ir.Value) -> Shape:
+    """The extents that a Shape tells."""
+    maker = told.producer()
+    return () if maker is None else extents_of(maker.inputs[0]) or ()
+
+
+def _extents(make: Maker, shape: Shape, value: ir.Value) -> ir.Value:
+    """A shape as a list; what is open in it is a multiple of what is open in a value."""
+    if not any(map(is_open, shape)):
+        return make.constant(list(shape), "shape")
+    given = extents_of(value) or ()
+    axis = next(axis for axis, extent in enumerate(given) if is_open(extent))
+    whole = make.op("Shape", value, dtype=ir.DataType.INT64, shape=(len(given),))
+    batch = make.op("Gather", whole, make.constant([axis], "axis"), shape=(1,))
+    parts = [
+        make.op("Mul", batch, make.constant([extent // given[axis]], "times"), shape=(1,))
+        if is_open(extent)
+        else make.constant([extent], "extent")
+        for extent in shape
+    ]
+    return make.op("Concat", *parts, axis=0, shape=(len(shape),))
 
 
 def _projection(node: ir.Node) -> Projection | None:
@@ -97,7 +123,7 @@ def _projection(node: ir.Node) -> Projection | None:
     after: list[ir.Node] = []
     last = node
     while (reader := only_reader(last.outputs[0], *ELEMENTWISE, *PAIR)) is not None:
-        shape, result = shape_of(last.outputs[0]), shape_of(reader.outputs[0])
+        shape, result = extents_of(last.outputs[0]), extents_of(reader.outputs[0])
         others = [value for value in reader.inputs if value is not last.outputs[0]]
         if shape is None or result != shape:
             break
@@ -115,11 +141,11 @@ def _projection(node: ir.Node) -> Projection | None:
 
 def _product(node: ir.Node) -> tuple[int, dict[ir.Value, int | None]] | None:
     """The axis of a product's result that its weights have, and the constants with their own such axis."""
-    shape = shape_of(node.outputs[0]) if is_op(node, "MatMul", "Gemm", "Conv") else None
+    shape = extents_of(node.outputs[0]) if is_op(node, "MatMul", "Gemm", "Conv") else None
     arrays = [] if shape is None else [stored_of(value) for value in node.inputs]
     if (
         shape is None
-        or any(len(shape_of(value) or ()) < 2 for value in (*node.inputs[:2], *node.outputs))
+        or any(len(extents_of(value) or ()) < 2 for value in (*node.inputs[:2], *node.outputs))
         or sum(array is None for array in arrays) != 1
     ):
         return None  # the weights are no constants, or all is
@@ -159,7 +185,7 @@ def _parts(
     parts: dict[ir.Value, Layout] = {}
     for reader in value.consumers():
         results = _results(layout, reader, grid) if reader.graph is touched[0].graph else None
-        if is_op(reader, "Shape") and not reader.attributes and shape_of(value) is not None:
+        if is_op(reader, "Shape") and not reader.attributes and extents_of(value) is not None:
             touched.append(reader)
             parts[reader.outputs[0]] = layout
             continue

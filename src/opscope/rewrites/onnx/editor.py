@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from ...core.errors import ModelError, printable
+from ...core.errors import ModelError, ProfilerError, printable
 from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
 from ..rewrite import NOTHING_GIVEN, WHOLE, Site, Wanted, Workshop
 from .files import save
-from .rule import Maker, Match, Rule, WholeRule
+from .rule import OPEN, Maker, Match, Rule, WholeRule, is_open, set_extents
 
 __all__ = ("apply", "copy", "open_model", "save", "sites", "takes_whole")  # as `rewrite.Editor` asks
 MOST_ROUNDS = 8  # over all nodes: what a rule made can be the pattern of another site
@@ -39,14 +40,18 @@ def open_model(path: Path, shapes: Shapes | None = None) -> ir.Model:
     _INFER(model)
     if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs):
         _take_shapes(model, path, shapes)
+    elif not shapes:
+        with suppress(ProfilerError):  # more than the batch is open
+            _take_extents(model, path)
     return model
 
 
 def _cause(error: BaseException) -> str:
-    """What the first of a chain of errors says; those after it say where."""
+    """What the first of a chain of errors says; those after it say where. Requests to the package's users are left."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return printable(f"{type(error).__name__}: {error}", 300)
+    words = str(error).partition(". Please ")[0]
+    return printable(words if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {words}", 300)
 
 
 def _fix_shapes(model: ir.Model, shapes: Shapes) -> None:
@@ -67,6 +72,28 @@ def _take_shapes(model: ir.Model, path: Path, shapes: Shapes | None) -> None:
             shape = known.get(value.name or "")
             if shape is not None:
                 value.shape = ir.Shape(shape)
+
+
+def _take_extents(model: ir.Model, path: Path) -> None:
+    """Shapes of a model whose batch is open, in which what grows with it is a multiple of OPEN.
+
+    Read at other batches too, 1 among them: one that some ops take for another case has no such shapes.
+    """
+    batches = OPEN, 1, 2
+    found = [read_model(path, batch=batch, folds=False).tensors for batch in batches]
+    first, *others = ({tensor.name: tensor.shape for tensor in tensors} for tensors in found)
+    for value in (*model.graph.inputs, *(each for node in model.graph for each in node.outputs)):
+        name = value.name or ""
+        shape = first.get(name)
+        if shape is None or sum(map(is_open, shape)) > 1:
+            continue
+        grown = [tuple(extent // OPEN * batch if is_open(extent) else extent for extent in shape) for batch in batches]
+        if grown[1:] == [other.get(name) for other in others]:
+            names = value.shape if value.shape is not None and len(value.shape) == len(shape) else None
+            set_extents(value, shape)
+            if names is not None and value.shape is not None:
+                for axis in (axis for axis, extent in enumerate(shape) if is_open(extent)):
+                    value.shape[axis] = names[axis]
 
 
 def copy(model: ir.Model) -> ir.Model:
@@ -172,7 +199,7 @@ def _name(graph: ir.Graph, maker: Maker, anchor: ir.Node, rewrite: str) -> None:
         value.name = _free(f"{anchor.name}/{rewrite}/{value.name}", taken)
         graph.register_initializer(value)
     for node in maker.tape.nodes:
-        node.name = _free(f"{anchor.name}/{rewrite}/{node.op_type}", taken)
+        node.name = _free(node.name or f"{anchor.name}/{rewrite}/{node.op_type}", taken)
         for number, output in enumerate(node.outputs):
             output.name = f"{node.name}_output_{number}"
         if node.domain and node.domain not in graph.opset_imports:
@@ -206,8 +233,10 @@ def _site(match: Match) -> Site:
 
 
 def _group(match: Match) -> str:
-    """Types and shapes of what a match touches."""
-    return ";".join(f"{node.op_type}({','.join(_shape(value) for value in node.inputs)})" for node in match.pattern)
+    """Types and shapes of what a match touches, or what it says itself."""
+    return match.group or ";".join(
+        f"{node.op_type}({','.join(_shape(value) for value in node.inputs)})" for node in match.pattern
+    )
 
 
 def _shape(value: ir.Value | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from .rule import Array, Maker, array_of, attribute, is_op, only_reader, producer
+from .rule import Array, Maker, array_of, attribute, copy_extents, is_op, only_reader, producer
 
 PAIR = ("QuantizeLinear", "DequantizeLinear")
 
@@ -31,7 +31,8 @@ class Grid:
         zeros = () if self.zero is None else (self.zero,)
         whole = make.op("QuantizeLinear", value, self.scale, *zeros, dtype=stored)
         read = make.op("DequantizeLinear", whole, self.scale, *zeros, dtype=value.dtype)
-        whole.shape = read.shape = value.shape
+        copy_extents(whole, value)
+        copy_extents(read, value)
         return read
 
 

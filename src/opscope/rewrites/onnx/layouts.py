@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .grids import Grid
-from .rule import Array, Maker, Shape, attribute, is_op, numbers_of, opset_of, shape_of
+from .rule import Array, Maker, Shape, attribute, extents_of, is_op, is_open, numbers_of, opset_of
 
 MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Transpose")  # keep every element
 COMMON_RANK = 4
@@ -121,13 +121,13 @@ def follow(layout: Layout, node: ir.Node) -> list[tuple[ir.Value, Layout]] | Non
         order = attribute(node, "perm", range(len(layout.axes))[::-1])
         return [(node.outputs[0], layout.transposed(order))] if len(order) == len(layout.axes) else None
     found = list(_followed(layout, node))
-    results = [(value, result) for value, result in found if result is not None and result.shape == shape_of(value)]
+    results = [(value, result) for value, result in found if result is not None and result.shape == extents_of(value)]
     return results if results and len(results) == len(found) else None
 
 
 def _followed(layout: Layout, node: ir.Node) -> Iterator[tuple[ir.Value, Layout | None]]:
     first = node.outputs[0]
-    shape = shape_of(first)
+    shape = extents_of(first)
     if shape is None:
         return
     if is_op(node, *MOVES):
@@ -139,7 +139,7 @@ def _followed(layout: Layout, node: ir.Node) -> Iterator[tuple[ir.Value, Layout 
     elif is_op(node, "Split"):
         axis, start = attribute(node, "axis", 0) % len(layout.axes), 0
         for value in node.outputs:
-            part = shape_of(value)
+            part = extents_of(value)
             yield value, None if part is None else layout.selected(axis, start, part[axis])
             start += 0 if part is None else part[axis]
 
@@ -273,5 +273,8 @@ def make_layout(
 
 
 def reshape(make: Maker, value: ir.Value, before: Shape, after: Shape) -> ir.Value:
-    """A value of one shape in another; as it is where both are the same."""
-    return value if before == after else make.op("Reshape", value, make.constant(after, "shape"), shape=after)
+    """A value of one shape in another; as it is where both are the same. What is open follows from all else."""
+    if before == after:
+        return value
+    wanted = [-1 if is_open(extent) else extent for extent in after]
+    return make.op("Reshape", value, make.constant(wanted, "shape"), shape=after)

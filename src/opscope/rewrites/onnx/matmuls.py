@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from .layouts import MOVES, Layout, follow, layout_of, make_layout, reshape
-from .rule import Array, Maker, Match, Shape, array_of, attribute, is_op, only_reader, producer, shape_of
+from .rule import Array, Maker, Match, Shape, array_of, attribute, extents_of, is_op, only_reader, producer
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
@@ -30,17 +30,17 @@ class Linear:
 
     @property
     def shape(self) -> Shape:
-        return (*(shape_of(self.x) or ())[:-1], self.weights.shape[1])
+        return (*(extents_of(self.x) or ())[:-1], self.weights.shape[1])
 
 
 def linear_of(node: ir.Node) -> Linear | None:
     """The product that a MatMul or Gemm with constant weights is, with the bias that alone is added to it."""
     x, weights = (node.inputs[0], array_of(node.inputs[1])) if is_op(node, "MatMul", "Gemm") else (None, None)
-    if x is None or weights is None or array_of(x) is not None or x.dtype not in FLOATS or not shape_of(x):
+    if x is None or weights is None or array_of(x) is not None or x.dtype not in FLOATS or not extents_of(x):
         return None
     while weights.ndim > 2 and weights.shape[0] == 1:
         weights = weights[0]
-    if weights.ndim != 2 or 0 in (shape_of(x) or ()) or len(shape_of(x) or ()) < 2:
+    if weights.ndim != 2 or 0 in (extents_of(x) or ()) or len(extents_of(x) or ()) < 2:
         return None
     bias: Array | None = None
     if is_op(node, "Gemm"):
@@ -55,12 +55,12 @@ def linear_of(node: ir.Node) -> Linear | None:
                 return None
             bias = _times(bias, attribute(node, "beta", 1.0))
     found = Linear(x, weights, bias, (node,))
-    if shape_of(node.outputs[0]) != found.shape:
+    if extents_of(node.outputs[0]) != found.shape:
         return None
     after = only_reader(node.outputs[0], "Add") if bias is None else None
     others = [] if after is None else [value for value in after.inputs if value is not node.outputs[0]]
     added = _per_channel(array_of(others[0]), weights.shape[1]) if len(others) == 1 else None
-    if after is None or added is None or shape_of(after.outputs[0]) != found.shape:
+    if after is None or added is None or extents_of(after.outputs[0]) != found.shape:
         return found
     return Linear(x, weights, added, (after, node))
 
@@ -130,7 +130,7 @@ def unflatten_matmul(node: ir.Node) -> Match | None:
     found = None if last is None else (_anchored(last, "MatMul") or _anchored(last, "Gemm"))
     before = None if found is None else producer(found.x, "Reshape")
     source = None if before is None else before.inputs[0]
-    shape, wanted = shape_of(source), shape_of(node.outputs[0])
+    shape, wanted = extents_of(source), extents_of(node.outputs[0])
     if found is None or before is None or source is None or shape is None or wanted is None or len(shape) < 2:
         return None
     if wanted != (*shape[:-1], found.weights.shape[1]) or shape[-1] != found.weights.shape[0]:
@@ -145,7 +145,7 @@ def matmul_to_conv(node: ir.Node) -> Match | None:
     found = _anchored(node, "MatMul") or _anchored(node, "Gemm")
     if found is None or not 2 <= len(found.shape) <= 4:
         return None
-    shape = shape_of(found.x) or ()
+    shape = extents_of(found.x) or ()
     image = {2: (1, 1, shape[0]), 3: (shape[0], 1, shape[-2]), 4: shape[:-1]}[len(shape)]
     batch, rows, columns = image
     inputs, outputs = found.weights.shape
@@ -167,7 +167,7 @@ def matmul_to_conv(node: ir.Node) -> Match | None:
 
 def conv_to_matmul(node: ir.Node) -> Match | None:
     """A 1×1 convolution of constant weights as MatMul and Add; channels go to the last axis and back."""
-    x, shape = (node.inputs[0], shape_of(node.inputs[0])) if is_op(node, "Conv") else (None, None)
+    x, shape = (node.inputs[0], extents_of(node.inputs[0])) if is_op(node, "Conv") else (None, None)
     arrays = [array_of(value) for value in node.inputs[1:] if value is not None] if shape is not None else []
     if x is None or shape is None or 0 in shape or not arrays or x.dtype not in FLOATS:
         return None
@@ -214,7 +214,7 @@ def turn_product(node: ir.Node) -> Match | None:
         return None
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
-        given = tuple((shape_of(found.x) or ())[axis] for axis in order)
+        given = tuple((extents_of(found.x) or ())[axis] for axis in order)
         made = make.op("Transpose", found.x, perm=order, shape=given)
         made = make.op("MatMul", make.constant(found.weights.T, "weights"), made, shape=turned.shape)
         made.type = found.x.type
@@ -301,7 +301,7 @@ def _factor(node: ir.Node) -> tuple[ir.Value, Array] | None:
         factor = array_of(other)
         if value is None or factor is None or factor.dtype.kind != "f" or array_of(value) is not None:
             continue
-        if shape_of(value) is None or shape_of(value) != shape_of(node.outputs[0]):
+        if extents_of(value) is None or extents_of(value) != extents_of(node.outputs[0]):
             continue
         wide = factor.astype(np.float64)
         if is_op(node, "Mul"):
@@ -332,7 +332,7 @@ def _rescaled(node: ir.Node, start: ir.Value, found: Linear, factor: Array) -> M
 
 
 def _matmul(make: Maker, x: ir.Value, linear: Linear) -> ir.Value:
-    shape = (*(shape_of(x) or ())[:-1], linear.weights.shape[1])
+    shape = (*(extents_of(x) or ())[:-1], linear.weights.shape[1])
     made = make.op("MatMul", x, make.constant(linear.weights, "weights"), shape=shape)
     return made if linear.bias is None else make.op("Add", made, make.constant(linear.bias, "bias"), shape=shape)
 
@@ -342,5 +342,5 @@ def _flat_shape(shape: Shape) -> Shape:
 
 
 def _flat(make: Maker, value: ir.Value) -> ir.Value:
-    shape = shape_of(value) or ()
+    shape = extents_of(value) or ()
     return reshape(make, value, shape, _flat_shape(shape))

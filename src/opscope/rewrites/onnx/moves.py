@@ -19,12 +19,13 @@ from .rule import (
     Shape,
     array_of,
     attribute,
+    extents_of,
     is_op,
     numbers_of,
     only_reader,
     opset_of,
     producer,
-    shape_of,
+    set_extents,
 )
 
 MOST_STEPS = 12  # from an op that moves elements up to another
@@ -81,7 +82,7 @@ class Move(ABC):
 
     def through(self, node: ir.Node) -> bool:
         """Whether the move can be done before a node instead of after it."""
-        if shape_of(node.outputs[0]) != self.before or len(node.outputs) != 1:
+        if extents_of(node.outputs[0]) != self.before or len(node.outputs) != 1:
             return False
         if is_op(node, *ON_FIRST, *ON_ALL):
             return True
@@ -105,7 +106,7 @@ class Transposed(Move):
         return self.order.index(axis)
 
     def make(self, make: Maker, value: ir.Value) -> ir.Value | None:
-        shape = shape_of(value)
+        shape = extents_of(value)
         if shape is None or len(shape) != len(self.order):
             return None
         return make.op("Transpose", value, perm=self.order, shape=tuple(shape[axis] for axis in self.order))
@@ -115,7 +116,7 @@ class Transposed(Move):
         return given is not None and [given[axis] for axis in self.order] == sorted(self.order)
 
     def through(self, node: ir.Node) -> bool:
-        return super().through(node) or (is_op(node, "Concat") and shape_of(node.outputs[0]) == self.before)
+        return super().through(node) or (is_op(node, "Concat") and extents_of(node.outputs[0]) == self.before)
 
 
 class Reshaped(Move):
@@ -147,12 +148,12 @@ class Reshaped(Move):
         return None
 
     def make(self, make: Maker, value: ir.Value) -> ir.Value | None:
-        shape = shape_of(value)
+        shape = extents_of(value)
         wanted = None if shape is None else self._shape(shape)
         return None if shape is None or wanted is None else reshape(make, value, shape, wanted)
 
     def undone(self, node: ir.Node) -> bool:
-        return is_op(node, *RESHAPES) and (shape_of(node.inputs[0]), shape_of(node.outputs[0])) == (
+        return is_op(node, *RESHAPES) and (extents_of(node.inputs[0]), extents_of(node.outputs[0])) == (
             self.after,
             self.before,
         )
@@ -219,7 +220,8 @@ def _through(node: ir.Node, move: Move, steps: int) -> _Plan | None:
         values = {value: plan.build(make) for value, plan in plans.items()}
         inputs = [None if value is None else values[value] for value in moved]
         made = make.tape.op(node.op_type, [*inputs, *node.inputs[len(moved) :]], attributes, domain=node.domain)
-        made.type, made.shape = node.outputs[0].type, ir.Shape(move.after)
+        made.type = node.outputs[0].type
+        set_extents(made, move.after)
         return made
 
     kept = plans.values()
@@ -266,7 +268,7 @@ def merge_transposes(node: ir.Node) -> Match | None:
 
 def cancel_transposes(node: ir.Node) -> Match | None:
     """A transpose that another takes back, with ops between them that do not mind: both go."""
-    shape = shape_of(node.inputs[0]) if is_op(node, "Transpose") else None
+    shape = extents_of(node.inputs[0]) if is_op(node, "Transpose") else None
     if shape is None:
         return None
     return _cancelled(node, Transposed(shape, attribute(node, "perm", range(len(shape))[::-1])))
@@ -274,8 +276,8 @@ def cancel_transposes(node: ir.Node) -> Match | None:
 
 def cancel_reshapes(node: ir.Node) -> Match | None:
     """A reshape that another takes back, with ops between them that do not mind: both go."""
-    before = shape_of(node.inputs[0]) if is_op(node, *RESHAPES) else None
-    after = shape_of(node.outputs[0])
+    before = extents_of(node.inputs[0]) if is_op(node, *RESHAPES) else None
+    after = extents_of(node.outputs[0])
     if before is None or after is None or 0 in before:
         return None
     return _cancelled(node, Reshaped(before, after))
@@ -284,7 +286,7 @@ def cancel_reshapes(node: ir.Node) -> Match | None:
 def join_transposes(node: ir.Node) -> Match | None:
     """An op whose inputs are all transposed alike: one transpose, after it."""
     values = [value for value in node.inputs if value is not None and array_of(value) is None]
-    shape = shape_of(node.outputs[0]) if is_op(node, *ON_ALL, "Concat") else None
+    shape = extents_of(node.outputs[0]) if is_op(node, *ON_ALL, "Concat") else None
     makers = [producer(value, "Transpose") for value in dict.fromkeys(values)]
     if shape is None or len(makers) < 2 or any(maker is None for maker in makers):
         return None
@@ -307,7 +309,7 @@ def join_transposes(node: ir.Node) -> Match | None:
 
 def transpose_before_split(node: ir.Node) -> Match | None:
     """Parts that are all transposed alike: one transpose, before they are cut."""
-    value, shape = (node.inputs[0], shape_of(node.inputs[0])) if is_op(node, "Split") else (None, None)
+    value, shape = (node.inputs[0], extents_of(node.inputs[0])) if is_op(node, "Split") else (None, None)
     readers = [only_reader(output, "Transpose") for output in node.outputs] if shape is not None else []
     orders = {tuple(attribute(reader, "perm", ())) for reader in readers if reader is not None}
     if value is None or shape is None or len(readers) < 2 or None in readers or len(orders) != 1:
@@ -316,14 +318,14 @@ def transpose_before_split(node: ir.Node) -> Match | None:
     if len(order) != len(shape) or (len(node.inputs) > 1 and numbers_of(node.inputs[1]) is None):
         return None
     found = [reader for reader in readers if reader is not None]
-    if not all(shape_of(reader.outputs[0]) for reader in found):
+    if not all(extents_of(reader.outputs[0]) for reader in found):
         return None
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
         turned = make.op("Transpose", value, perm=order, shape=tuple(shape[axis] for axis in order))
         attributes = {name: each.value for name, each in node.attributes.items()}
         attributes["axis"] = order.index(attribute(node, "axis", 0) % len(shape))
-        shapes = [shape_of(reader.outputs[0]) or () for reader in found]
+        shapes = [extents_of(reader.outputs[0]) or () for reader in found]
         parts = make.ops("Split", turned, *node.inputs[1:], shapes=shapes, **attributes)
         return {reader.outputs[0]: part for reader, part in zip(found, parts, strict=True)}
 

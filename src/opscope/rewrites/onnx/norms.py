@@ -13,7 +13,20 @@ from ..rewrite import Workshop, everywhere
 from . import editor
 from .libraries import by_library
 from .library_worker import LAYER_NORM_SINCE, RAISED
-from .rule import Maker, Match, array_of, attribute, is_op, numbers_of, only_reader, opset_of, producer, shape_of, whole
+from .rule import (
+    Maker,
+    Match,
+    array_of,
+    attribute,
+    extents_of,
+    is_op,
+    is_open,
+    numbers_of,
+    only_reader,
+    opset_of,
+    producer,
+    whole,
+)
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
@@ -36,7 +49,7 @@ def name_layer_norm(node: ir.Node) -> Match | None:
     if found is None or centred is None or mean is None or mean.inputs[0] is not centred.inputs[0]:
         return None
     x = centred.inputs[0]
-    shape = shape_of(x)
+    shape = extents_of(x)
     if x is None or shape is None or _reduced(mean) != list(range(found.axis, len(shape))):
         return None
     return _named(node, "LayerNormalization", x, found, (centred, mean))
@@ -60,10 +73,10 @@ def raise_for_layer_norm(model: ir.Model, workshop: Workshop) -> ir.Model:
 
 
 def _named(node: ir.Node, kind: str, x: ir.Value, found: _Scaled, more: tuple[ir.Node, ...]) -> Match | None:
-    shape = shape_of(x)
-    if shape is None or x.dtype not in FLOATS:
+    shape = extents_of(x)
+    normal = () if shape is None else shape[found.axis :]
+    if shape is None or x.dtype not in FLOATS or any(map(is_open, normal)):
         return None
-    normal = shape[found.axis :]
     scale, scaled = _by_constant(node, "Mul", normal)
     last = node if scaled is None else scaled
     shift, shifted = _by_constant(last, "Add", normal) if kind == "LayerNormalization" else (None, None)
@@ -85,7 +98,7 @@ def _by_constant(node: ir.Node, kind: str, normal: tuple[int, ...]) -> tuple[np.
     reader = only_reader(node.outputs[0], kind)
     others = [] if reader is None else [value for value in reader.inputs if value is not node.outputs[0]]
     array = array_of(others[0]) if len(others) == 1 else None
-    if reader is None or array is None or shape_of(reader.outputs[0]) != shape_of(node.outputs[0]):
+    if reader is None or array is None or extents_of(reader.outputs[0]) != extents_of(node.outputs[0]):
         return None, None
     while array.ndim > len(normal) and array.shape[0] == 1:
         array = array[0]
@@ -180,7 +193,7 @@ def spell_layer_norm(node: ir.Node) -> Match | None:
     """LayerNormalization or RMSNormalization in means, products and a root."""
     if not is_op(node, "LayerNormalization", "RMSNormalization") or len(node.outputs) > 1:
         return None
-    x, shape = node.inputs[0], shape_of(node.inputs[0])
+    x, shape = node.inputs[0], extents_of(node.inputs[0])
     if x is None or shape is None or x.dtype is not ir.DataType.FLOAT:
         return None  # halves are summed in float inside of the op
     axes = list(range(attribute(node, "axis", -1) % len(shape), len(shape)))

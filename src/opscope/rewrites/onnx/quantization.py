@@ -11,7 +11,9 @@ import onnx_ir as ir
 from ...core.errors import ProfilerError
 from ...options import QuantizeOptions
 from ...quantization.quantise import quantise
-from ..rewrite import RewriteError, Workshop
+from ..catalogue import named
+from ..rewrite import RewriteError, Workshop, everywhere
+from .editor import apply
 from .files import changed_file
 from .rule import Array, Maker, Match, array_of, attribute, is_op, only_reader, producer, reads_as, whole
 from .windows import Grid, grid_of
@@ -104,7 +106,11 @@ def pairs_after_bounded(node: ir.Node) -> Match | None:
 
 @whole
 def quantize_static(model: ir.Model, workshop: Workshop) -> ir.Model:
-    """The model in 8 bits, calibrated with the data given, or with random samples, whose error means nothing."""
+    """The model in 8 bits, calibrated with the data given, or with random samples, whose error means nothing.
+
+    What finds its scales at run time is read as floats first, and gets fixed ones.
+    """
+    model, _ = apply(model, named("dynamic-to-float", "onnx"), everywhere)
     samples = QuantizeOptions(data=workshop.data, random=SAMPLES if workshop.data is None else None)
 
     def make(before: Path, after: Path) -> None:

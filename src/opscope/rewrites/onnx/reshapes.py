@@ -14,12 +14,13 @@ from .rule import (
     Match,
     array_of,
     attribute,
+    copy_extents,
+    extents_of,
     is_op,
     numbers_of,
     only_reader,
     producer,
     reads_as,
-    shape_of,
 )
 
 RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
@@ -62,7 +63,7 @@ def _followed(chain: list[ir.Node]) -> tuple[ir.Value, Layout, list[ir.Node]] | 
     """A chain, its last op first, as a layout: from the first value of which the rest is one."""
     for length in range(len(chain), 0, -1):
         source = chain[length - 1].inputs[0]
-        shape = shape_of(source)
+        shape = extents_of(source)
         layout = None if shape is None or 0 in shape or not is_op(chain[length - 1], *MOVES) else layout_of(shape)
         for node in reversed(chain[:length]):
             results = None if layout is None or not is_op(node, *MOVES) else follow(layout, node)
@@ -87,7 +88,7 @@ def merge_reshapes(node: ir.Node) -> Match | None:
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
         made = make.op("Reshape", first.inputs[0], node.inputs[1])
-        made.shape = node.outputs[0].shape
+        copy_extents(made, node.outputs[0])
         return {node.outputs[0]: made}
 
     return Match((node, first), build)
@@ -101,7 +102,7 @@ def plain_reshape(node: ir.Node) -> Match | None:
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
         made = make.op("Reshape", *node.inputs)
-        made.shape = node.outputs[0].shape
+        copy_extents(made, node.outputs[0])
         return {node.outputs[0]: made}
 
     return Match((node,), build)
@@ -116,7 +117,7 @@ def drop_no_ops(node: ir.Node) -> Match | None:
 
 
 def _does_nothing(node: ir.Node) -> bool:
-    before, after = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    before, after = extents_of(node.inputs[0]), extents_of(node.outputs[0])
     if is_op(node, "Identity"):
         return True
     if is_op(node, "Cast"):

@@ -24,6 +24,10 @@ from ..rewrite import Workshop
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+# A batch that the file leaves open, as an extent: a prime, so that it is a factor of those extents alone that grow with
+# it, and all that is true of products of extents is true for every batch.
+OPEN = 1_000_003
+_EXTENTS = "opscope.extents"  # of a value with an open axis, in its metadata
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class Maker:
         made = self.tape.op(kind, inputs, attributes or None, domain=domain)
         first = next((value for value in inputs if value is not None), None)
         made.type = ir.TensorType(dtype) if dtype is not None else (first.type if first is not None else None)
-        made.shape = None if shape is None else ir.Shape(shape)
+        set_extents(made, shape)
         return made
 
     def ops(
@@ -55,7 +59,7 @@ class Maker:
         made = self.tape.op_multi_out(kind, inputs, attributes or None, num_outputs=len(shapes), domain=domain)
         for value, shape in zip(made, shapes, strict=True):
             value.type = None if inputs[0] is None else inputs[0].type
-            value.shape = ir.Shape(shape)
+            set_extents(value, shape)
         return made
 
     def constant(self, array: Array | Sequence[int], like: str = "constant") -> ir.Value:
@@ -70,6 +74,7 @@ class Match:
 
     pattern: Sequence[ir.Node]  # nodes that go, the anchor first; one whose result is still read by others stays
     build: Callable[[Maker], Mapping[ir.Value, ir.Value]]  # value of the pattern → what is read instead
+    group: str = ""  # what sites that look alike have in common; empty: types and shapes of the pattern
 
 
 Rule = Callable[[ir.Node], Match | None]
@@ -111,6 +116,33 @@ def shape_of(value: ir.Value | None) -> Shape | None:
     if value is None or value.shape is None or not all(isinstance(extent, int) for extent in value.shape):
         return None
     return cast("Shape", tuple(value.shape))
+
+
+def extents_of(value: ir.Value | None) -> Shape | None:
+    """The shape of a value, with a multiple of OPEN where it grows with a batch that the file leaves open.
+
+    A rule that asks for it holds for every batch: it writes such an extent nowhere but by `set_extents` and `reshape`.
+    """
+    known = shape_of(value)
+    return known if known is not None or value is None else value.meta.get(_EXTENTS)
+
+
+def set_extents(value: ir.Value, shape: Shape | None) -> None:
+    """Let a value have a shape; an open extent is open in the file."""
+    value.shape = None if shape is None else ir.Shape([None if is_open(extent) else extent for extent in shape])
+    if shape is not None and any(map(is_open, shape)):
+        value.meta[_EXTENTS] = tuple(shape)
+
+
+def copy_extents(value: ir.Value, other: ir.Value) -> None:
+    """Let a value have the shape of another, as far as it is known."""
+    value.shape = other.shape
+    if _EXTENTS in other.meta:
+        value.meta[_EXTENTS] = other.meta[_EXTENTS]
+
+
+def is_open(extent: int) -> bool:
+    return extent > 0 and extent % OPEN == 0
 
 
 def array_of(value: ir.Value | None) -> Array | None:

@@ -75,7 +75,7 @@ def cuts_to_split(node: ir.Node) -> Match | None:
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
         shapes = [(*shape[: first.axis], count, *shape[first.axis + 1 :]) for _, count in parts]
-        made = dict(zip(parts, _split(make, first.value, first.axis, shapes, opset_of(node)), strict=True))
+        made = dict(zip(parts, make_split(make, first.value, first.axis, shapes, opset_of(node)), strict=True))
         values = {}
         for cut in cuts:
             part = made[cut.start, cut.count]
@@ -136,7 +136,8 @@ def slice_to_gather(node: ir.Node) -> Match | None:
     return Match((node, before), build)
 
 
-def _split(make: Maker, value: ir.Value, axis: int, shapes: list[Shape], opset: int) -> list[ir.Value]:
+def make_split(make: Maker, value: ir.Value, axis: int, shapes: list[Shape], opset: int) -> list[ir.Value]:
+    """The parts of a value along an axis, by one Split."""
     sizes = [shape[axis] for shape in shapes]
     if opset >= 13:
         return list(make.ops("Split", value, make.constant(sizes, "sizes"), shapes=shapes, axis=axis))

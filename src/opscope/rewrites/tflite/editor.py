@@ -161,8 +161,10 @@ def _site(match: Match) -> Site:
 
 
 def _group(match: Match) -> str:
-    """Types and shapes of what a match touches."""
-    return ";".join(f"{op.kind}({','.join(_shape(tensor) for tensor in op.inputs)})" for op in match.pattern)
+    """Types and shapes of what a match touches, or what it says itself."""
+    return match.group or ";".join(
+        f"{op.kind}({','.join(_shape(tensor) for tensor in op.inputs)})" for op in match.pattern
+    )
 
 
 def _shape(tensor: Tensor | None) -> str:

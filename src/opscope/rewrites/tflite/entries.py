@@ -61,6 +61,11 @@ FLATBUFFERS = tuple(
             "products:split_packed_projection",
         ),
         (
+            "split-batch",
+            "a batch of up to 32 as so many samples: inputs cut, every op once for each, results joined",
+            "batch:split_batch",
+        ),
+        (
             "batch-product-to-dense",
             "BATCH_MATMUL with a constant matrix as FULLY_CONNECTED",
             "products:batch_product_to_dense",

@@ -221,6 +221,7 @@ class Match:
 
     pattern: Sequence[Op]  # operators that go, the anchor first; one whose result is still read by others stays
     build: Callable[[Maker], Mapping[Tensor, Tensor]]  # tensor of the pattern → what is read instead
+    group: str = ""  # what sites that look alike have in common; empty: types and shapes of the pattern
 
 
 Rule = Callable[[Op, Graph], Match | None]

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -188,6 +189,24 @@ def test_drawn_shapes(form: str, product: str, sizes: dict[str, int], kind: str)
         assert_same(before, after, tolerance=1e-5 if kind == "float" else 4e-3)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=3)
+@given(
+    product=st.sampled_from(sorted(set(PRODUCTS) - {"Gemm"})),
+    sizes=st.fixed_dictionaries({"S": EXTENTS, "H": EXTENTS, "D": EXTENTS, "K": EXTENTS}),
+)
+def test_a_batch_that_is_open_stays_open(form: str, product: str, sizes: dict[str, int]) -> None:
+    text, weights = _written(form, product, {"B": 71, **sizes})
+    text = text.replace("float[71,", "float[N,").replace("value_ints = [71,", "value_ints = [0,")
+    with TemporaryDirectory() as folder:
+        before, after, sites = rewritten(text, REWRITE, Path(folder), **weights)
+        assert len(sites) == 1
+        for batch in (1, 2, 5):
+            assert_same(before, after, draws=1, batch=batch)
+        ports = onnx.load(after).graph
+        assert {port.type.tensor_type.shape.dim[0].dim_param for port in (*ports.input, *ports.output)} == {"N"}
+
+
 def _attempt(body: str, outputs: str, folder: Path, inputs: str = "float[2,6,8] x") -> tuple[Path, Path, int]:
     text = f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => ({outputs}) {{ {body} }}'
     weight = np.random.default_rng(0).standard_normal((8, 12)).astype(np.float32)
@@ -230,7 +249,7 @@ OUTPUT = "float[2,6,6] y"
             "float[2,3,12] y",
             "float[2,6,8] x",
         ),
-        (f"p = MatMul (x, w) {CUT}", "float[N,6,6] y", "float[N,6,8] x"),
+        (f"p = MatMul (x, w) {CUT}", "float[2,N,6] y", "float[2,N,8] x"),
     ],
     ids=["packed is an output", "packed is read", "no constant", "another axis is cut", "an extent is unknown"],
 )

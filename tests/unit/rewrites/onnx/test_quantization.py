@@ -173,6 +173,19 @@ def test_a_model_that_is_quantised_already_is_refused(tmp_path: Path) -> None:
         quantization.quantize_static(editor.open_model(tmp_path / "quantized.onnx"), Workshop())
 
 
+@pytest.mark.slow
+def test_scales_of_the_run_become_fixed_ones(tmp_path: Path) -> None:
+    from onnxruntime.quantization import quantize_dynamic
+
+    onnx.save(model("T[2,8] x", "T[] y", "m = MatMul(x, w) y = Relu(m)", w=drawn(8, 8)), tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "before.onnx")
+    assert "MatMulInteger" in operators(tmp_path / "before.onnx")
+    found = quantization.quantize_static(editor.open_model(tmp_path / "before.onnx"), Workshop())
+    kinds = {node.op_type for node in found.graph}
+    assert {"QuantizeLinear", "DequantizeLinear", "MatMul"} <= kinds
+    assert not {"DynamicQuantizeLinear", "MatMulInteger"} & kinds
+
+
 def test_data_that_does_not_fit_is_told(tmp_path: Path) -> None:
     onnx.save(model("T[1,4] x", "T[] y", "y = Relu(x)"), tmp_path / "float.onnx")
     opened = editor.open_model(tmp_path / "float.onnx")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,7 +15,8 @@ from opscope.core.manifest import RewriteEntry
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx.rule import Match
 
-RULES = [entry for entry in catalogue.PICTURES if not getattr(catalogue.rule_of(entry), "is_whole", False)]
+KNOWN = (*catalogue.PICTURES, *catalogue.BATCHES)
+RULES = [entry for entry in KNOWN if not getattr(catalogue.rule_of(entry), "is_whole", False)]
 KINDS = (
     *("Add", "Mul", "Div", "Sub", "AveragePool", "MaxPool", "GlobalMaxPool", "BatchNormalization", "Cast", "Concat"),
     *("Conv", "ConvTranspose", "DepthToSpace", "SpaceToDepth", "DequantizeLinear", "QuantizeLinear", "Expand"),
@@ -91,10 +93,15 @@ def test_a_rule_answers_whatever_it_is_asked() -> None:
             assert all(isinstance(rule(node), Match | None) for node in nodes), name
 
 
-@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in catalogue.known("onnx")])
+@pytest.mark.parametrize(
+    "entry", [pytest.param(entry, id=entry.name) for entry in (*KNOWN, *catalogue.TOKENS, *catalogue.LIBRARIES)]
+)
 def test_a_rewrite_has_a_line_that_says_what_it_does(entry: RewriteEntry) -> None:
     assert callable(catalogue.rule_of(entry))
     assert entry.help
     assert "\n" not in entry.help
     assert not entry.help.endswith(".")
     assert entry.needs in {"", "approximate", "quantize"}
+    page = Path(__file__).parents[4] / "docs" / "optimize-onnx.md"
+    how = f"`--allow {entry.needs}`" if entry.needs else "exact"
+    assert f"| `{entry.name}` | {entry.help} | {how} |\n" in page.read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""A batch as so many samples, and samples as a batch."""

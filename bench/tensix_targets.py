@@ -3,9 +3,9 @@
     bench/tensix_targets.py CHIP=CAPTURE.csv… [FOLDER]
 
 CHIP is wormhole or blackhole, CAPTURE an `ops_perf_results_*.csv` (tenstorrent/tt-perf-report has seven in tests/data).
-FOLDER is that of the plug-in's targets if none is given; `data_sheets` in it has the chips before the fit. Prints errors
-by capture and by family of work: of ops left out of the fit, and of whole captures left out, each predicted by a fit
-that has seen none of the ops in it, of whatever capture. An op counts once, however often it was called.
+FOLDER is that of the plug-in's targets if none is given; `data_sheets` in it has the chips before the fit. Prints
+errors by capture and by family of work: of ops left out of the fit, and of whole captures left out, each predicted by a
+fit that has seen none of the ops in it, of whatever capture. An op counts once, however often it was called.
 """
 
 from __future__ import annotations

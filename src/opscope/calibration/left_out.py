@@ -42,7 +42,7 @@ class LeftOut:
         return unsure_of((self.shares * self.own) ** 2, self.open_, self.errors**2, network_weights(self.networks))
 
     def widths(self, unsure: Floats) -> Floats:
-        return np.sqrt(SPREAD**2 + (self.shares**2 * (self.open_ + unsure)).sum(axis=1))
+        return np.asarray(np.sqrt(SPREAD**2 + (self.shares**2 * (self.open_ + unsure)).sum(axis=1)))
 
     def factors(self, unsure: Floats, machines: Iterable[int | None]) -> list[float]:
         """How many widths hold `COVERAGE` of the networks: on each machine; None: on any."""
@@ -55,14 +55,14 @@ class LeftOut:
         if mine.all() or not mine.any():
             return every
         weights = np.where(mine, 0.0, every)
-        weights[mine] = network_weights([self.networks[row] for row in np.flatnonzero(mine)])
+        weights[mine] = network_weights([self.networks[row] for row in np.flatnonzero(mine).tolist()])
         weights[~mine] *= weights[mine].sum() / weights[~mine].sum()
         return weights
 
     def chosen(self, rows: npt.NDArray[np.bool_]) -> LeftOut:
         places = np.flatnonzero(rows)
         return LeftOut(
-            [self.networks[row] for row in places],
+            [self.networks[row] for row in places.tolist()],
             self.machines[places],
             self.errors[places],
             self.shares[places],

@@ -74,7 +74,11 @@ class Measurement:
         if isinstance(self.model, Steps):
             return (self.model.network, self.model.phase, self.model.point, self.precision)
         if isinstance(self.model, Graph):
-            return (self.network, tuple((tensor.dtype, tensor.role) for tensor in self.model.tensors), self.model.outputs)
+            return (
+                self.network,
+                tuple((tensor.dtype, tensor.role) for tensor in self.model.tensors),
+                self.model.outputs,
+            )
         return (self.model, self.batch, shapes)
 
 

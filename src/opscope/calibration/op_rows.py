@@ -115,13 +115,16 @@ def _attributes(kind: str, inputs: list[Shape], output: Shape) -> dict[str, Attr
 
 
 def _order(before: Shape, after: Shape) -> dict[str, Attribute]:
-    """Which axis of the input each axis of the result is, the last one in its place, where extents allow it."""
-    if sorted(before) != sorted(after) or before[-1] != after[-1]:
+    """Which axis of the input each axis of the result is, where shapes tell: the last one in its place, or the last two
+    changed. Where nothing seems to have moved, two equal ones have."""
+    count = len(before)
+    last = count - 2 if count > 1 and before[-2:] == after[:-3:-1] else count - 1
+    if count < 2 or sorted(before) != sorted(after) or before[last] != after[-1]:
         return {}
-    left = list(range(len(before) - 1))
+    left = [axis for axis in range(count) if axis != last]
     order = []
     for extent in after[:-1]:
         axis = next(axis for axis in left if before[axis] == extent)
         left.remove(axis)
         order.append(axis)
-    return {"permutation": (*order, len(before) - 1)}
+    return {"permutation": (*order, last)}

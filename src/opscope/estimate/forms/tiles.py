@@ -2,7 +2,8 @@
 
 A tensor of 19 rows of 1,280 takes 32 rows where tiles are 32 x 32. Of images, pixels are rows and channels are columns;
 of weights of a convolution, taps and channels in are rows, channels out are columns. A reshape that changes rows or
-columns moves elements to other tiles: it is a `retile`.
+columns moves elements to other tiles: it is a `retile`. A transposition that leaves the last two axes the last two
+keeps tiles together, and turns each on its own where they change places: it is a `move_tiles`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ def _tiled(tensor: Tensor, channels: int | None, rows: int, columns: int) -> Ten
 
 
 def _moved(op: Op, graph: Graph) -> Op:
-    if op.kind != "reshape" or not op.inputs or op.inputs[0] == ABSENT:
+    """What a change of order is where tensors lie in tiles."""
+    if op.kind == "reshape" and op.inputs and op.inputs[0] != ABSENT:
+        before, after = (graph.tensors[t].shape or () for t in (op.inputs[0], op.outputs[0]))
+        return op if before[-2:] == after[-2:] else replace(op, kind="retile", inputs=op.inputs[:1])
+    order = op.attributes.get("permutation") if op.kind == "transpose" else None
+    if not isinstance(order, tuple) or len(order) < 2:
         return op
-    before, after = (graph.tensors[t].shape or () for t in (op.inputs[0], op.outputs[0]))
-    return op if before[-2:] == after[-2:] else replace(op, kind="retile", inputs=op.inputs[:1])
+    return replace(op, kind="move_tiles") if min(order[-2:]) == len(order) - 2 else op

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ..core.errors import ProfilerError, UsageError, printable
 from ..core.units import format_seconds
 from ..estimate.ranges import RANGE_SIGMAS, shares
-from ..machine.calibration import Calibration, Validation
+from ..graph.graph import Graph
+from ..machine.calibration import OP, Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
@@ -329,6 +330,7 @@ def _calibration(problem: _Problem, shares: Floats, factor: float) -> Calibratio
         coverage=COVERAGE,
         seen={key: share for key, share in seen.items() if share > 0},
         precisions=tuple(sorted({row.precision or "float" for row in problem.measurements})),
+        unit=OP if all(isinstance(row.model, Graph) for row in problem.measurements) else None,
     )
 
 

@@ -21,8 +21,8 @@ from statistics import median
 
 import numpy as np
 
-from opscope.calibration.calibrate import COVERAGE, network_weights, quantile, unsure_of
 from opscope.calibration.fit import Fit, Priors, Row, fit, linearise
+from opscope.calibration.left_out import COVERAGE, network_weights, quantile, unsure_of
 from opscope.calibration.target_file import inline, table_text
 from opscope.calibration.terms import Terms
 from opscope.estimate.ranges import RANGE_SIGMAS

@@ -6,32 +6,29 @@ the network is predicted: those errors set the range that later predictions get,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core.errors import ProfilerError, UsageError, printable
 from ..core.units import format_seconds
 from ..estimate.ranges import RANGE_SIGMAS, shares
-from ..machine.calibration import Calibration, Validation
+from ..graph.graph import Graph
+from ..machine.calibration import OP, Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
+from .left_out import COVERAGE, SPREAD, LeftOut
 from .measurements import Measurement, contradictions, of_chip, repeated_once
 from .priced import Models
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
 
-COVERAGE = 0.9
 MOST_FOLDS = 40
 SOURCE = "fit"
 _FOLD_STEPS = 5
-_SPREAD = 0.08  # of one latency measured twice, by another runtime, as a standard deviation of its logarithm
-_UNSURE = 0.1  # of the time that a figure rules: how far off the model is, to begin with
-_PSEUDO_NETWORKS = 0.1  # that tell of a figure what was assumed to begin with
-_VARIANCE_STEPS = 60
 _DEFAULT_FACTOR = 3.0  # widths of a range, where there are too few networks to tell
 _FEWEST_FOR_FOLDS = 3  # networks
 _NEARLY = 10.0  # times what figures allow, for what a model leaves out
@@ -75,9 +72,14 @@ class Calibrated:
     targets: tuple[Target, ...]  # of each machine, before the fit
     figures: tuple[Mapping[str, Figure], ...]  # of each machine, by key
     shared: Mapping[str, Figure]  # of a machine that nothing was measured of
-    calibration: Calibration
+    calibrations: tuple[Calibration, ...]  # of each machine, and of one that nothing was measured of
     predictions: tuple[Prediction, ...]
     skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why; and those that contradict
+
+    @property
+    def calibration(self) -> Calibration:
+        """What holds for machines of the family that nothing was measured of, or for the one that was fitted."""
+        return self.calibrations[-1]
 
     @property
     def judges(self) -> bool:
@@ -152,12 +154,10 @@ def calibrate(
         progress(f"priced {number + 1} of {len(measurements)} measurements")
     if not rows:
         raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[-1]}")
-    found = fit(rows, priors)
-    left_out = _left_out(rows, priors, found, progress)
     problem = _Problem(
         target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped), pricing.fixed
     )
-    return _result(problem, found, left_out)
+    return _result(problem, fit(rows, priors), progress)
 
 
 def _beyond(row: Row, priors: Priors) -> str:
@@ -248,40 +248,56 @@ def _own_sigma(key: str) -> float:
     return _OWN_CALL_SIGMA if key.startswith(CALL) else _OWN_SIGMA
 
 
-def _left_out(rows: Sequence[Row], priors: Priors, whole: Fit, progress: Progress) -> list[Fit] | None:
-    """Of each row, the fit without its network; None where there are too few networks."""
+def _folds(rows: Sequence[Row]) -> npt.NDArray[np.int64] | None:
+    """Of each row, the number of the fit that its network is left out of; None where there are too few networks."""
     networks = list(dict.fromkeys(row.network for row in rows))
     if len(networks) < _FEWEST_FOR_FOLDS:
         return None
     count = min(len(networks), MOST_FOLDS)
     fold_of = {network: number % count for number, network in enumerate(networks)}
-    fits = []
+    return np.array([fold_of[row.network] for row in rows], np.int64)
+
+
+def _left_out(problem: _Problem, found: Fit, folds: npt.NDArray[np.int64], progress: Progress) -> LeftOut:
+    """Fit without each network in turn, and see how far off it is."""
+    rows, count = problem.rows, int(folds.max()) + 1
+    errors, open_ = np.zeros(len(rows)), np.zeros((len(rows), len(problem.keys)))
     for fold in range(count):
         progress(f"left out {fold + 1} of {count}")
-        fits.append(fit([row for row in rows if fold_of[row.network] != fold], priors, whole, _FOLD_STEPS))
-    return [fits[fold_of[row.network]] for row in rows]
+        others = [row for row, place in zip(rows, folds, strict=True) if place != fold]
+        without = fit(others, problem.priors, found, _FOLD_STEPS)
+        here = np.flatnonzero(folds == fold)
+        errors[here] = linearise([rows[row] for row in here], without.logs)[1]
+        open_[here] = without.sigmas[[rows[row].machine for row in here]] ** 2
+    return LeftOut(
+        [row.network for row in rows],
+        np.array([row.machine for row in rows], np.int64),
+        errors,
+        linearise(rows, found.logs)[0],
+        open_,
+        np.array([not is_common(key) for key in problem.keys]),
+    )
 
 
-def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibrated:
-    rows, keys = problem.rows, problem.keys
-    slopes, residuals = linearise(rows, found.logs)
-    fits = [found] * len(rows) if left_out is None else left_out
-    outside = np.array([linearise([row], each.logs)[1][0] for row, each in zip(rows, fits, strict=True)])
-    weights = network_weights([row.network for row in rows])
-    open_ = np.array([each.sigmas[row.machine] for row, each in zip(rows, fits, strict=True)])
-    unsure, factor = np.zeros(len(keys)), _DEFAULT_FACTOR
-    if left_out is not None:
-        own = slopes * np.array([not is_common(key) for key in keys])  # of one kind of work, not of all
-        unsure = unsure_of(own**2, open_**2, outside**2, weights)
-    widths = np.sqrt(_SPREAD**2 + (slopes**2 * (open_**2 + unsure)).sum(axis=1))
-    if left_out is not None:
-        factor = quantile(np.abs(outside) / widths, weights)
+def _result(problem: _Problem, found: Fit, progress: Progress) -> Calibrated:
+    rows, keys, machines = problem.rows, problem.keys, range(len(problem.chips))
+    folds = _folds(rows)
+    shares, inside = linearise(rows, found.logs)
+    unsure, factors = np.zeros(len(keys)), [_DEFAULT_FACTOR] * (len(machines) + 1)
+    if folds is not None:
+        left_out = _left_out(problem, found, folds, progress)
+        unsure = left_out.unsure()
+        factors = left_out.factors(unsure, [*machines, None])
+        errors, reaches = left_out.errors, left_out.reaches(folds)
+    else:
+        open_ = np.array([found.sigmas[row.machine] ** 2 for row in rows])
+        errors, reaches = inside, _DEFAULT_FACTOR * np.sqrt(SPREAD**2 + (shares**2 * open_).sum(axis=1))
     predictions = []
     for number, (row, measurement) in enumerate(zip(rows, problem.measurements, strict=True)):
-        fitted = measurement.seconds / exp(residuals[number])
-        without = None if left_out is None else measurement.seconds / exp(outside[number])
-        centre, reach = fitted if without is None else without, exp(factor * widths[number])
-        by_key = dict(zip(keys, np.abs(slopes[number]).tolist(), strict=True))
+        fitted = measurement.seconds / exp(inside[number])
+        centre, reach = measurement.seconds / exp(errors[number]), exp(reaches[number])
+        by_key = dict(zip(keys, np.abs(shares[number]).tolist(), strict=True))
+        without = None if folds is None else centre
         predictions.append(
             Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, by_key)
         )
@@ -291,63 +307,31 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
         for number, machine in enumerate(problem.machines)
     ]
     elsewhere = np.sqrt(found.sigmas.mean(axis=0) ** 2 + problem.priors.own_sigma**2 + unsure)
-    moved = {key: float(np.abs(slopes[:, number]).max()) for number, key in enumerate(keys)}
-    seen = {key: round(share, 4) for key, share in {**moved, **problem.fixed}.items()}
-    calibration = Calibration(
-        rows=len(rows),
-        networks=len({row.network for row in rows}),
-        spread=_SPREAD,
-        factor=round(factor, 4),
-        coverage=COVERAGE,
-        seen={key: share for key, share in seen.items() if share > 0},
-        precisions=tuple(sorted({row.precision or "float" for row in problem.measurements})),
-    )
     return Calibrated(
         problem.target,
         problem.chips,
         problem.machines,
         tuple(tables),
         _figures(sheet, sheet, found.shared, elsewhere),
-        calibration,
+        tuple(_calibration(problem, shares, factor) for factor in factors),
         tuple(predictions),
         problem.skipped,
     )
 
 
-def network_weights(networks: Sequence[str]) -> Floats:
-    """Weights of rows such that each network counts alike, whatever the number of machines it was measured on."""
-    counts = Counter(networks)
-    return np.array([1 / counts[network] for network in networks])
-
-
-def unsure_of(squares: Floats, open_: Floats, errors: Floats, weights: Floats) -> Floats:
-    """How far off the model itself is where each figure rules: variances that make the errors seen most likely.
-
-    The error of a network left out has the variance s² = a² + Σ (share of a figure)² · (what is open of it + u). What a
-    softmax takes is told less well by its bytes than what a convolution takes by its MACs, so its u is larger. Found by
-    the multiplicative steps that raise the likelihood of normal errors, held near where they begin.
-
-    Args:
-        squares: row × figure: of shares of the time.
-        open_: row × figure: variances that the fit left open.
-        errors: of each row, squared.
-    """
-    unsure = np.full(squares.shape[1], _UNSURE**2)
-    held = _PSEUDO_NETWORKS * squares.max(axis=0, initial=0.0)
-    told = held > 0
-    for _ in range(_VARIANCE_STEPS):
-        variance = _SPREAD**2 + (squares * (open_ + unsure)).sum(axis=1)
-        up = squares.T @ (weights * errors / variance**2) + held / unsure
-        down = squares.T @ (weights / variance) + held / _UNSURE**2
-        unsure = unsure * np.divide(up, down, out=np.ones_like(up), where=told)
-    return np.asarray(unsure * told)
-
-
-def quantile(widths: Floats, weights: Floats) -> float:
-    """The width that holds `COVERAGE` of what was left out."""
-    order = np.argsort(widths)
-    reached = np.cumsum(weights[order]) / weights.sum()
-    return float(widths[order][min(int(np.searchsorted(reached, COVERAGE)), len(widths) - 1)])
+def _calibration(problem: _Problem, shares: Floats, factor: float) -> Calibration:
+    moved = {key: float(np.abs(shares[:, number]).max()) for number, key in enumerate(problem.keys)}
+    seen = {key: round(share, 4) for key, share in {**moved, **problem.fixed}.items()}
+    return Calibration(
+        rows=len(problem.rows),
+        networks=len({row.network for row in problem.rows}),
+        spread=SPREAD,
+        factor=round(factor, 4),
+        coverage=COVERAGE,
+        seen={key: share for key, share in seen.items() if share > 0},
+        precisions=tuple(sorted({row.precision or "float" for row in problem.measurements})),
+        unit=OP if all(isinstance(row.model, Graph) for row in problem.measurements) else None,
+    )
 
 
 def _figures(own: Mapping[str, Figure], base: Mapping[str, Figure], logs: Floats, sigmas: Floats) -> dict[str, Figure]:

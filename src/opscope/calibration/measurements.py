@@ -10,13 +10,14 @@ from pathlib import Path
 from statistics import median
 
 from ..core.errors import ImportFileError, printable
+from ..core.meaning import Direction
 from ..core.provenance import Provenance
 from ..graph.graph import Graph
 from ..machine.target import Target
 from ..recording.folder_reader import read_run
-from ..recording.recording import OpRecord
+from ..recording.recording import Recording
 from ..recording.recording_file import read_recording
-from .op_rows import op_graph
+from .op_rows import LOCAL, OUTER, op_graph
 
 MOST_ROWS = 100_000
 MOST_SECONDS = 1e6
@@ -72,7 +73,13 @@ class Measurement:
         shapes = tuple(sorted((self.shapes or {}).items()))
         if isinstance(self.model, Steps):
             return (self.model.network, self.model.phase, self.model.point, self.precision)
-        return (self.model if isinstance(self.model, Path) else self.network, self.batch, shapes)
+        if isinstance(self.model, Graph):
+            return (
+                self.network,
+                tuple((tensor.dtype, tensor.role) for tensor in self.model.tensors),
+                self.model.outputs,
+            )
+        return (self.model, self.batch, shapes)
 
 
 def read_measurements(sources: Sequence[Path], *, models: Path | None = None) -> list[Measurement]:
@@ -152,10 +159,11 @@ def _read(source: Path, models: Path | None) -> Iterator[Measurement]:
 
 def _op_row(row: Mapping[str, str | None], source: Path, line: str) -> Measurement:
     """A row that names an op with its shapes, in nanoseconds."""
-    cell = {name: (row.get(name) or "").strip() for name in (*OP_COLUMNS, "chip", "cores")}
+    cell = {name: (row.get(name) or "").strip() for name in (*OP_COLUMNS, "chip", "cores", "memory")}
     seconds = _seconds(cell["time_ns"], "time_ns", 1e-9, source, line)
     try:
-        graph = op_graph(cell["op_type"], cell["shapes"], cell["dtype"], f"{source.name}:{line}")
+        place = f"{source.name}:{line}"
+        graph = op_graph(cell["op_type"], cell["shapes"], cell["dtype"], place, cell["memory"] or OUTER)
     except ValueError as error:
         raise ImportFileError(str(source), line, printable(str(error), 200)) from error
     return Measurement(
@@ -243,7 +251,7 @@ def _run(folder: Path) -> Iterator[Measurement]:
     latency, model = run.summary.latency, Path(run.info.model)
     told = read_recording(folder, run)
     if told is not None and run.info.provenance is Provenance.MEASURED and not model.is_file():
-        rows = [row for row in (_recorded_op(op, number, folder) for number, op in enumerate(told.ops)) if row]
+        rows = [row for row in (_recorded_op(told, number, folder) for number in range(len(told.ops))) if row]
         if rows:
             yield from rows
             return
@@ -256,12 +264,34 @@ def _run(folder: Path) -> Iterator[Measurement]:
     yield Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, cores=None)
 
 
-def _recorded_op(op: OpRecord, number: int, folder: Path) -> Measurement | None:
+def _recorded_op(told: Recording, number: int, folder: Path) -> Measurement | None:
     """One call of an op; None where it took no time, or is not told well enough to be priced."""
+    op = told.ops[number]
     if not (op.kind and op.dtype and op.time_ns and op.calls):
         return None
     try:
-        graph = op_graph(op.kind, op.shape, op.dtype, folder.name)
+        graph = op_graph(op.kind, op.shape, op.dtype, folder.name, _places(told, number))
     except ValueError:
         return None
-    return Measurement(f"{folder.name}: op {number} {printable(op.name)}", graph, op.time_ns / op.calls / 1e9)
+    return Measurement(
+        f"{folder.name}: op {number} {printable(op.name)}",
+        graph,
+        op.time_ns / op.calls / 1e9,
+        cores=op.cores,
+    )
+
+
+def _places(told: Recording, number: int) -> str:
+    """Where the operands of an op lie, as rows of ops have it; all outside where the source does not tell."""
+    table = told.commands
+    commands = [] if table is None else [row for row in table.rows if row["op"] == number][:1]
+    if table is None or not commands:
+        return OUTER
+    operands = table.operands[int(commands[0]["detail"])]
+    ends = []
+    for way in (Direction.IN, Direction.OUT):
+        known = [o.memory for o in operands if o.direction is way]
+        if any(not 0 <= place < len(table.places) for place in known):
+            return OUTER
+        ends.append(";".join(OUTER if table.places[place].is_outer else LOCAL for place in known))
+    return "->".join(ends) if all(ends) else OUTER

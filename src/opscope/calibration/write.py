@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..core.errors import UsageError, printable
 from ..core.files import write_bytes
+from ..machine.calibration import Calibration
 from ..machine.catalogue import figures
 from ..machine.target import Figure, Target
 from .calibrate import SOURCE, Calibrated
@@ -68,7 +69,7 @@ class Writer:
         )
         if found.of_language_models:
             return "\n".join([head, self.language_models(machine)])
-        tables = [table_text("calibration", found.calibration)]
+        tables = [table_text("calibration", self._calibration(machine))]
         if self.found.judges:
             tables.append(table_text("validation", found.validation(machine)))
         return "\n".join([head, *tables])
@@ -89,6 +90,9 @@ class Writer:
         fitted = f"fitted to {judged.rows} measurements of {judged.networks} networks ({self.source}){together}"
         return f"{fitted}; ranges are what they leave open"
 
+    def _calibration(self, machine: int | None) -> Calibration:
+        return self.found.calibration if machine is None else self.found.calibrations[machine]
+
     def language_models(self, machine: int | None) -> str:
         """Tables of figures that hold for language models: those that any of them depends on."""
         found = self.found
@@ -99,7 +103,7 @@ class Writer:
             if found.calibration.seen.get(key, 0.0) >= LEAST_SHARE
         }
         judged = replace(found.validation(machine), source=LANGUAGE_MODELS_SOURCE) if self.found.judges else None
-        return language_models_text(figures, found.calibration, judged)
+        return language_models_text(figures, self._calibration(machine), judged)
 
 
 def _sheet(folder: Path, chip: str) -> str | None:

@@ -21,6 +21,7 @@ from .forms.chains import free_joins, fuse_chains, in_passing, rename_layouts, r
 from .forms.masks import KIND as MASKED_SOFTMAX
 from .forms.masks import fuse_masks
 from .forms.planes import on_planes, with_scales
+from .forms.tiles import in_tiles
 
 _FUSES_INTO = (Family.CONTRACTION, Family.RECURRENT)
 _ALSO_FUSES_INTO = {"add", "batch_norm", "average_pool", "max_pool"}
@@ -51,7 +52,8 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
         graph = with_scales(graph, target.runtime.scale_bytes.value)
     if target.runtime.planes:
         graph = on_planes(graph, target.runtime)
-    return retype(graph, target.precision, _runs_as_notes(graph, target))
+    graph = retype(graph, target.precision, _runs_as_notes(graph, target))
+    return in_tiles(graph, *target.runtime.tile) if target.runtime.tile else graph
 
 
 def _runs_as_notes(graph: Graph, target: Target) -> tuple[Note, ...]:

@@ -11,6 +11,7 @@ from ..machine.target import Figure
 LAUNCH = "launch"
 DISPATCH = "dispatch"
 LAYOUT = "layout"
+TRANSFER = "transfer"  # of cores, each with a memory that they share
 EXCHANGE = "exchange"
 CALL = "call"
 

@@ -9,6 +9,7 @@ from math import isclose, prod
 from ..graph.graph import ABSENT, Graph, Note, Op, Role
 from ..graph.kinds import KINDS, Touches
 from ..graph.work_families import WorkFamily, work_family
+from ..machine.calibration import OP
 from ..machine.corners import Corner, at_corner
 from ..machine.target import Holds, Layout
 from ..recording.resources import Footprint, Range, Totals
@@ -69,6 +70,9 @@ def _with_calibrated_range(found: Estimate) -> Estimate:
         )
         for row in odd
     )
+    if target.calibration is not None and target.calibration.unit == OP and len(found.graph.ops) > 1:
+        told = "was calibrated with single ops: what a runtime does between them, and fuses, is not in the range"
+        notes = (*notes, Note("calibrated-with-ops", f"{target.name} {told}"))
     graph = replace(found.graph, notes=(*found.graph.notes, *notes))
     totals = replace(found.totals, latency_s=spread, energy_j=_energy_of_time(found, spread))
     return replace(found, graph=graph, totals=totals)

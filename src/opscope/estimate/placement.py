@@ -90,7 +90,7 @@ def can_price(engine: Engine, op: Op, work: Work, dtype: DType, family: WorkFami
         return False
     if engine.command_cycles is not None or op.kind in engine.kernels or op.family.value in engine.kernels:
         return True
-    if engine.rate_of(family, dtype) is not None:
+    if engine.rate_of(family, dtype, op.kind) is not None:
         return True
     if work.macs and engine.rate(engine.macs_per_cycle, dtype) is None:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import ceil, prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
@@ -12,7 +12,7 @@ from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
-from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
+from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, TRANSFER, Cost, Part
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
@@ -103,7 +103,8 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
     stages = [stage for stage in _stages(task, engine, units) if stage.cycles]
-    parts = [Part(engine.name, Cycles(stage.cycles / units), figures=stage.figures) for stage in stages]
+    uneven = 1.0 if task.work.macs else _uneven(task, machine, units)
+    parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
     for memory in machine.target.memories:
         written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
@@ -111,6 +112,7 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
             if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
                 figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
                 parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
+    parts += _transfers(task, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
@@ -122,6 +124,29 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     if parts:
         parts += _starts(task.op, engine, machine)
     return Cost(tuple(parts))
+
+
+def _uneven(task: Task, machine: Machine, units: int) -> float:
+    """Return what the busiest unit does over what each would if all had as much: tiles are not cut.
+
+    40 tiles on 64 units are one for each of 40 of them, 1.6 times a 64th of all.
+    """
+    tile = prod(machine.target.runtime.tile)
+    if not machine.target.runtime.tile or not task.work.write_bytes:
+        return 1.0
+    tiles = max(1, ceil(task.work.write_bytes / task.placement.dtype.size_bytes(tile)))
+    return ceil(tiles / units) * units / tiles
+
+
+def _transfers(task: Task, machine: Machine) -> list[Part]:
+    """Return what cores take to move the bytes of an op, each at the rate that one of them has at the most."""
+    found = []
+    for memory in machine.target.memories:
+        size, rate = task.traffic.get(memory.name, 0), memory.core_bytes_per_second
+        if size and rate is not None:
+            cycles = size / rate.value * machine.clock_hz * _uneven(task, machine, machine.lanes) / machine.lanes
+            found.append(Part(TRANSFER, Cycles(cycles), figures=(rate,)))
+    return found
 
 
 def _starts(op: Op, engine: Engine, machine: Machine) -> list[Part]:
@@ -280,7 +305,7 @@ def _stages(task: Task, engine: Engine, units: int = 1) -> tuple[_Stage, ...]:
     kernel = next((engine.kernels[name] for name in named if name in engine.kernels), None)
     if kernel is not None:
         return (_Stage(kernel.value * work.write_bytes / 1024, (kernel,)),)
-    rate = engine.rate_of(task.family, dtype)
+    rate = engine.rate_of(task.family, dtype, op.kind)
     if rate is not None and not work.macs:
         return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
     elements = engine.rate(engine.element_ops_per_cycle, dtype)

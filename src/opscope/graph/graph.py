@@ -48,6 +48,7 @@ ASSUMING = frozenset(
 
 
 BLOCK_ELEMENTS = 32  # of a block that shares a scale, in every MX format
+_SHARING_EXPONENT = 16  # elements, in every BFP format
 _BLOCK_SCALE_BITS = 8  # E8M0
 
 
@@ -55,7 +56,8 @@ class DType(Enum):
     """An element type: its short name and its size in bits (0: no fixed size).
 
     The MX formats (OCP Microscaling Formats specification 1.0) are for storage: blocks of 32 elements with one scale
-    of 8 bits, so that an element of `mxfp6` takes 6.25 bits in all. Nothing computes in them.
+    of 8 bits, so that an element of `mxfp6` takes 6.25 bits in all. Nothing computes in them. The BFP formats (block
+    floating point) have 16 elements that share an exponent of 8 bits, and engines compute in them.
     """
 
     F64 = ("f64", 64)
@@ -83,6 +85,8 @@ class DType(Enum):
     C128 = ("c128", 128)
     MXFP6 = ("mxfp6", 6)
     MXINT8 = ("mxint8", 8)
+    BFP8 = ("bfp8", 8)
+    BFP4 = ("bfp4", 4)
     STRING = ("string", 0)
     UNKNOWN = ("unknown", 0)
 
@@ -97,7 +101,8 @@ class DType(Enum):
 
     def size_bytes(self, elements: int) -> Bytes:
         """Bytes of so many elements, with the scales of their blocks, rounded up."""
-        scales = -(-elements // BLOCK_ELEMENTS) * _BLOCK_SCALE_BITS if self.has_blocks else 0
+        block = BLOCK_ELEMENTS if self.has_blocks else _SHARING_EXPONENT if self.label.startswith("bfp") else 0
+        scales = -(-elements // block) * _BLOCK_SCALE_BITS if block else 0
         return Bytes((elements * self.bits + scales + 7) // 8)
 
     @property

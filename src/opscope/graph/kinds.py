@@ -86,7 +86,7 @@ _ROWS: Mapping[Family, str] = {
     Family.MOVE: (
         "transpose:1 concat:1 split:1:output slice:1:output gather:1:output scatter:1:update pad:1 tile:1 "
         "expand:1 exchange:1 space_to_depth:1 depth_to_space:1 reverse:1 one_hot:1 fill:1 range:1 "
-        "dynamic_update:1:update"
+        "dynamic_update:1:update retile:1 move_tiles:1"
     ),
     Family.VIEW: "reshape identity shape join divide",
     Family.CONTROL: "if loop scan call variable sequence",

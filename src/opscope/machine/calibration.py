@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+OP = "op"
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -21,6 +23,7 @@ class Calibration:
     coverage: float  # that ranges are made for: 0.9
     seen: Mapping[str, float] = field(default_factory=dict)  # largest share of time of each part in any network
     precisions: tuple[str, ...] = ()
+    unit: str | None = None  # of a row: OP; None: a network
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,7 +303,7 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
         for name, shapes in (("array_shapes", engine.array_shapes), ("output_blocks", engine.output_blocks)):
             for shape in shapes:
                 yield f"{place}.{name}.work", shape.work, _WORK
-        yield f"{place}.reached", engine.reached, _WORK
+        yield f"{place}.reached", engine.reached, _WORK | set(KINDS)
         for family, table in engine.reached.items():
             yield f"{place}.reached.{family}", table, _DTYPES
         yield f"{place}.picojoules_per_mac", engine.picojoules_per_mac, _DTYPES

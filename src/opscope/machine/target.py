@@ -101,7 +101,8 @@ class Engine:
     vector_bytes_per_cycle: Figure | None = None  # read and written at the most by work that multiplies nothing
     reached: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
     """Share of its peak that a family of work (`graph.work_families`) reaches, by data type: of `macs_per_cycle` for
-    families that multiply, of `vector_bytes_per_cycle` for the others. Others reach `efficiency`."""
+    families that multiply, of `vector_bytes_per_cycle` for the others. Others reach `efficiency`. A kind of op may have
+    a share of its own."""
     output_elements_per_cycle: Mapping[str, Figure] = field(default_factory=dict)  # that leave it beside its MACs
     results_apart: bool = False  # they leave after its MACs: a processor that does one thing at a time
     lookup_elements_per_cycle: Figure | None = None  # that leave it through a table of a fused activation
@@ -146,9 +147,10 @@ class Engine:
     def rate(self, table: Mapping[str, Figure], dtype: DType) -> Figure | None:
         return table.get(dtype.label, table.get(ANY))
 
-    def rate_of(self, family: WorkFamily | None, dtype: DType) -> tuple[Figure, Figure] | None:
+    def rate_of(self, family: WorkFamily | None, dtype: DType, kind: str = "") -> tuple[Figure, Figure] | None:
         """Peak of a family of work and the share of it that is reached, where the file has them."""
-        table = None if family is None else self.reached.get(family.value, self.reached.get(family.general.value))
+        words = () if family is None else (kind, family.value, family.general.value)
+        table = next((self.reached[word] for word in words if word in self.reached), None)
         if family is None or table is None:
             return None
         peak = self.rate(self.macs_per_cycle, dtype) if family.multiplies else self.vector_bytes_per_cycle
@@ -185,6 +187,7 @@ class Memory:
     write_efficiency: Figure | None = None  # share of that which writes reach, where they are slower than reads
     burst_bytes: Figure | None = None  # of one access: of an input with fewer bytes in a pixel, the rest is lost
     op_share: Figure | None = None  # of its bytes, that the operands of one op may take: larger ones stream through it
+    core_bytes_per_second: Figure | None = None  # that one core moves at the most: few cores do not fill its bandwidth
 
     def __post_init__(self) -> None:
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
@@ -307,6 +310,11 @@ class Runtime:
     pieces_outside: bool = False  # images are joined and cut in outer memory, by transfers, and not by an engine
     scale_bytes: Figure | None = None  # of every channel that a product of integers makes, beside its bias
     strides_apart: bool = False  # what a window with strides reads is put in order by a pass of its own
+    tile: tuple[int, ...] = ()  # rows and columns of the tiles that tensors lie in, all of them whole; empty: none
+
+    def __post_init__(self) -> None:
+        if len(self.tile) not in (0, 2) or any(extent < 1 for extent in self.tile):
+            raise ValueError(f"runtime has tiles of {list(self.tile)}; expected rows and columns above 0, as [32, 32]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ class OpRecord:
     vector_bytes: int | None = None  # that pass through vector units for it, at the least
     threads: int | None = None  # of its busiest engine, that it used
     engine_threads: int | None = None  # that this engine has
+    cores: int | None = None  # of its device, that it ran on
     outer_read_bytes: int | None = None
     outer_write_bytes: int | None = None
     outer_bytes: int | None = None  # both ways together, where the source does not tell them apart

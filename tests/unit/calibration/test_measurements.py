@@ -151,3 +151,43 @@ def test_a_file_of_ops_needs_all_of_its_columns(folder: Path) -> None:
         ImportFileError, match=r"no column 'time_ns'; expected columns model and latency_ms, or op_type"
     ):
         read(folder, "op_type,shapes,dtype\nadd,4x8,f16\n")
+
+
+def test_types_and_places_may_be_told_operand_by_operand(folder: Path) -> None:
+    (row,) = read(
+        folder,
+        "op_type,shapes,dtype,time_ns,memory\nmatmul,4x8;8x16->4x16,bf16;bfp8->bf16,1,local;outer->local\n",
+    )
+    graph = row.model
+    assert isinstance(graph, Graph)
+    assert [tensor.dtype.label for tensor in graph.tensors] == ["bf16", "bfp8", "bf16"]
+    assert (graph.inputs, graph.outputs) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        ("bf16;bfp8->bf16,outer", "dtype has 2 inputs and shapes 1; expected as many, or one word"),
+        ("bf16->f7,outer", "dtype is 'f7'; expected one of"),
+        ("bf16,inner", "memory is 'inner'; expected one of outer, local"),
+    ],
+)
+def test_types_and_places_that_do_not_fit_are_refused(cells: str, problem: str, folder: Path) -> None:
+    with pytest.raises(ImportFileError, match=problem):
+        read(folder, f"op_type,shapes,dtype,memory,time_ns\nrelu,4x8,{cells},1\n")
+
+
+def test_ops_of_other_types_or_places_are_no_repeats(folder: Path) -> None:
+    text = "op_type,shapes,dtype,memory,time_ns\nrelu,4x8,bf16,outer,1\nrelu,4x8,bfp8,outer,1\nrelu,4x8,bf16,local,1\n"
+    rows = read(folder, text)
+    assert len(repeated_once(rows)) == 3
+    assert len({row.network for row in rows}) == 1  # left out together
+
+
+def test_a_transposition_by_shapes_keeps_rows_where_they_allow_it(folder: Path) -> None:
+    text = "op_type,shapes,dtype,time_ns\n" + "".join(
+        f"transpose,{shapes},bf16,1\n" for shapes in ("2x3x5->3x2x5", "2x3x5->2x5x3", "2x3x5->5x2x3")
+    )
+    graphs = [row.model for row in read(folder, text)]
+    orders = [graph.ops[0].attributes.get("permutation") for graph in graphs if isinstance(graph, Graph)]
+    assert orders == [(1, 0, 2), (0, 2, 1), None]

@@ -17,14 +17,16 @@ import numpy as np
 from ...core.errors import ImportFileError, printable
 from ...core.meaning import Direction, Does, LaneRole
 from ...core.provenance import Provenance
+from ...graph.kinds import what_kind_does
 from ...importers.column_trace import Clock, SpanColumns, column_trace
 from ...importers.reading import Unread
 from ...program.program import COMMAND, NO_ROUTE, Detail, MemoryInfo, Operand
 from ...recording.recording import LATENCY, Metric, OpRecord, Recording, empty_trace
 from ...recording.run import MACS_PER_S, CommandTable
 from ...recording.trace import NONE, Lane, Trace
+from .kinds import is_told, kind_of, label_of, operands_of, shapes_of, types_of
 from .rows import LONGEST_NS, Row, Table, read_table
-from .work import ARCHITECTURES, MACS_PER_CYCLE, PASSES, kind_of, macs_of
+from .work import ARCHITECTURES, MACS_PER_CYCLE, PASSES, macs_of
 
 _ENGINE = "Tensix"
 _PLACES = (MemoryInfo("DRAM", True), MemoryInfo("L1", False))
@@ -146,25 +148,23 @@ def _cycles(row: Row) -> int:
 
 
 def _does(row: Row) -> Does:
-    return Does.COMPUTE if kind_of(row) else Does.UNKNOWN
+    return what_kind_does(kind_of(row))
 
 
 def _op(number: int, members: Sequence[Row], macs: int | None, layout: _Layout) -> OpRecord:
-    """Over devices the slowest, and over replays the mean of that; work is that of all devices."""
+    """Over devices the slowest, and over replays the mean of that; calls are of one of them, work is that of all."""
     row = members[0]
     times = _by_session(members, lambda each: each.kernel_ns)
     several = len(members) > 1
-    shapes = [
-        " · ".join("×".join(map(str, t.shape)) for t in row.tensors if t.is_input is way) for way in (True, False)
-    ]
     return OpRecord(
         f"{row.code}#{number}",
         type=row.code,
         kind=kind_of(row),
         engines=(_ENGINE,),
         kernel=row.kernel,
-        shape=" → ".join(filter(None, shapes)),
-        calls=len(members) / max(len(layout.sessions), 1),
+        shape=shapes_of(row),
+        dtype=types_of(row) if is_told(row) else "",
+        calls=len(members) / len({each.device for each in members}) / max(len(layout.sessions), 1),
         time_ns=round(fmean(times)),
         median_ns=round(median(times)) if len(times) > 1 else None,
         low_ns=min(each.kernel_ns for each in members) if several else None,
@@ -177,6 +177,7 @@ def _op(number: int, members: Sequence[Row], macs: int | None, layout: _Layout) 
         out_bytes=_of_devices(members, lambda each: _bytes(each, is_input=False)),
         threads=row.cores,
         engine_threads=row.available,
+        cores=row.cores,
     )
 
 
@@ -193,7 +194,7 @@ def _of_devices(members: Sequence[Row], value: Callable[[Row], int | None]) -> i
 
 
 def _bytes(row: Row, *, is_input: bool) -> int | None:
-    return _sum([tensor.bytes for tensor in row.tensors if tensor.is_input is is_input])
+    return _sum([tensor.bytes for tensor in operands_of(row) if tensor.is_input is is_input])
 
 
 def _mean(values: Sequence[int | None]) -> int | None:
@@ -228,12 +229,12 @@ def _detail(number: int, row: Row) -> Detail:
     """
     said: dict[str, str | int | None] = {"cores": row.cores, "fidelity": row.fidelity or None}
     operands = []
-    for tensor in sorted(row.tensors, key=lambda tensor: tensor.is_input):
+    for tensor in sorted(operands_of(row), key=lambda tensor: tensor.is_input):
         role = f"{'Src' if tensor.is_input else 'Dest'}{tensor.number}"
         way = Direction.IN if tensor.is_input else Direction.OUT
         name = f"{row.code}#{number}.{role}@{row.device}"
         place = 0 if tensor.is_outer else 1
-        operands.append(Operand(way, role, name, place, tensor.label, tensor.padded, tensor.bytes))
+        operands.append(Operand(way, role, name, place, label_of(tensor), tensor.padded, tensor.bytes))
         said[role] = printable(tensor.memory, 60) or None
     said["attributes"] = printable(row.attributes, 2000) or None
     memory = next((_PLACES[operand.memory].name for operand in operands), "")

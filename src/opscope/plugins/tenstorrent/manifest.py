@@ -1,6 +1,8 @@
-"""What tt-metal's profiler writes of Tenstorrent parts."""
+"""Tenstorrent chips, and what tt-metal's profiler writes of them."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from ...core.manifest import Format, Manifest, Signature
 
@@ -9,6 +11,7 @@ MANIFEST = Manifest(
     title="Tenstorrent tt-metal",
     package=__package__,
     order=65,
+    targets=Path(__file__).with_name("targets"),
     formats=(
         Format(
             "tenstorrent-ops",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from math import prod
 
+from .kinds import kind_of
 from .rows import Row, Tensor
 
 # The matrix engine multiplies 8 x 16 by 16 x 16 in a cycle, in the lowest fidelity; HiFi2 takes 2 passes, HiFi3 and
@@ -13,17 +14,9 @@ MACS_PER_CYCLE = 8 * 16 * 16
 ARCHITECTURES = ("wormhole_b0", "blackhole")
 PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 
-_MATMUL, _CONV = re.compile(r"[a-z]*matmul", re.IGNORECASE), re.compile(r"(?:optimized)?conv(?:2d|new)", re.IGNORECASE)
 _GROUPS = re.compile(r"'groups': '(\d{1,9})'")
 _TRANSPOSED = re.compile(r"'transpose_a': '(?:true|1)'")
 _MOST = 2**62
-
-
-def kind_of(row: Row) -> str:
-    """In the words of our graphs; empty: not one that multiplies."""
-    if _MATMUL.match(row.code):
-        return "matmul"
-    return "conv" if _CONV.match(row.code) else ""
 
 
 def macs_of(row: Row) -> int | None:

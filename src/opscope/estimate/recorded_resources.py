@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from ..machine.target import ANY, Figure, Target
 from ..recording.recording import ResourceCycles
 from ..recording.resources import CostPart, LayerResources, Resources, TargetFigure
-from .cost import Cost
+from .cost import TRANSFER, Cost
 from .report import Layer, Report
 
 _NAMED = {
@@ -76,7 +76,7 @@ def outer_bytes(layer: Layer, target: Target) -> int:
 def resource_cycles(layer: Layer, target: Target) -> tuple[ResourceCycles, ...]:
     """What the layer would take if one engine or memory alone bound it."""
     outer = {memory.name: memory.is_outer for memory in target.memories}
-    known = {engine.name: False for engine in target.engines} | outer
+    known = {engine.name: False for engine in target.engines} | outer | {TRANSFER: True}
     found = {} if layer.cost is None else layer.cost.by_resource()
     return tuple(
         ResourceCycles(resource, known[resource], round(cycles * (layer.trips or 1)))

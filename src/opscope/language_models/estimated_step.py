@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.meaning import Carries, Does
-from ..estimate.cost import AROUND, CALL
+from ..estimate.cost import AROUND, CALL, TRANSFER
 from ..estimate.estimator import Estimate, estimate
 from ..estimate.price import Machine
 from ..machine.target import Holds, Route
@@ -142,7 +142,7 @@ def _counts_bytes(machine: Machine) -> bool:
 
 def _bounds(found: Estimate) -> dict[str, float]:
     """Seconds by what binds: parts that nothing hides, and the longest of those that hide behind each other."""
-    outer = {memory.name for memory in found.machine.target.memories if memory.is_outer}
+    outer = {TRANSFER, *(memory.name for memory in found.machine.target.memories if memory.is_outer)}
     seconds: dict[str, float] = {}
     for cost, trips in found.costs:
         for part in cost.binding():

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TextIO
 
+from ...machine.calibration import OP
 from ...machine.catalogue import figures
 from ...machine.entry import CatalogueEntry, Source
 from .columns import columns
@@ -51,7 +52,9 @@ def error_of(entry: CatalogueEntry) -> str:
     median, p90 = getattr(found, "median_error", None), getattr(found, "p90_error", None)
     if median is None:
         return "—"
-    return f"{median:.0%}" if p90 is None else f"{median:.0%} (p90 {p90:.0%})"
+    fitted = None if entry.target is None else entry.target.calibration
+    of = " per op" if fitted is not None and fitted.unit == OP else ""
+    return f"{median:.0%}{of}" if p90 is None else f"{median:.0%}{of} (p90 {p90:.0%})"
 
 
 class TargetText:

@@ -77,7 +77,7 @@ def _predicted(finding: Finding, alone: Sequence[Tried]) -> Finding:
         if each.before and each.after and each.speedup is not None and touched & ops:
             gain = each.before.time_ns - each.after.time_ns
             if gain > (best.gain_ns if best else 0):
-                best = Prediction(gain, each.after.latency_ns, WHAT_IF, told(each.rewrite, len(each.sites)))
+                best = Prediction(gain, each.after.time_ns, WHAT_IF, told(each.rewrite, len(each.sites)))
     return finding if best is None else replace(finding, predicted=best)
 
 

@@ -14,21 +14,21 @@ from math import exp, log
 import numpy as np
 
 from ..core.errors import ProfilerError, UsageError, printable
-from ..core.units import format_seconds
-from ..estimate.ranges import RANGE_SIGMAS, shares
+from ..estimate.ranges import RANGE_SIGMAS
 from ..machine.calibration import Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
-from .measurements import Measurement, contradictions, of_chip, repeated_once
-from .priced import Models
-from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
+from .measurements import Measurement, contradictions, of_chip, quantities, repeated_once
+from .priced import Models, Priced
+from .quantities import Quantity
+from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, makes, values_of
 
 COVERAGE = 0.9
 MOST_FOLDS = 40
 SOURCE = "fit"
 _FOLD_STEPS = 5
-_SPREAD = 0.08  # of one latency measured twice, by another runtime, as a standard deviation of its logarithm
+_SPREAD = 0.08  # of one quantity measured twice, by another runtime, as a standard deviation of its logarithm
 _UNSURE = 0.1  # of the time that a figure rules: how far off the model is, to begin with
 _PSEUDO_NETWORKS = 0.1  # that tell of a figure what was assumed to begin with
 _VARIANCE_STEPS = 60
@@ -49,21 +49,38 @@ class Prediction:
 
     measurement: Measurement
     machine: int
-    fitted_s: float
-    left_out_s: float | None  # None: too few networks to leave one out
-    low_s: float
-    high_s: float
-    shares: Mapping[str, float]  # of the time, by figure
+    fitted: float  # seconds, joules or bytes, as the others
+    left_out: float | None  # None: too few networks to leave one out
+    low: float
+    high: float
+    shares: Mapping[str, float]  # of the time, of the energy or of the RAM, by figure
+    quantity: Quantity = Quantity.LATENCY
+
+    @property
+    def measured(self) -> float:
+        return self.measurement.of(self.quantity) or 0.0
+
+    @property
+    def predicted(self) -> float:
+        """For a network that was left out where there are enough."""
+        return self.fitted if self.left_out is None else self.left_out
 
     @property
     def error(self) -> float:
-        """Predicted ÷ measured - 1, for a network that was left out where there are enough."""
-        found = self.fitted_s if self.left_out_s is None else self.left_out_s
-        return found / self.measurement.seconds - 1
+        """Predicted ÷ measured - 1."""
+        return self.predicted / self.measured - 1
 
     @property
     def inside(self) -> bool:
-        return self.low_s <= self.measurement.seconds <= self.high_s
+        return self.low <= self.measured <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a fit found out of one quantity."""
+
+    calibration: Calibration
+    predictions: tuple[Prediction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +92,31 @@ class Calibrated:
     targets: tuple[Target, ...]  # of each machine, before the fit
     figures: tuple[Mapping[str, Figure], ...]  # of each machine, by key
     shared: Mapping[str, Figure]  # of a machine that nothing was measured of
-    calibration: Calibration
-    predictions: tuple[Prediction, ...]
+    calibration: Calibration  # to latencies
+    predictions: tuple[Prediction, ...]  # of them
+    others: Mapping[Quantity, Told]  # what else was measured
     skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why; and those that contradict
 
     @property
     def judges(self) -> bool:
         """Whether errors are of networks that were left out: with fewer than three none is."""
-        return bool(self.predictions) and self.predictions[0].left_out_s is not None
+        return bool(self.predictions) and self.predictions[0].left_out is not None
 
     @property
     def of_language_models(self) -> bool:
         return any(row.measurement.phase for row in self.predictions)
 
-    def validation(self, machine: int | None = None) -> Validation:
-        """Errors on networks left out; of one machine, or of all."""
-        rows = [row for row in self.predictions if machine in (None, row.machine)]
-        return judged(rows)
+    def told(self, quantity: Quantity) -> Told:
+        return Told(self.calibration, self.predictions) if quantity is Quantity.LATENCY else self.others[quantity]
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return (Quantity.LATENCY, *self.others)
+
+    def validation(self, machine: int | None = None, quantity: Quantity = Quantity.LATENCY) -> Validation | None:
+        """Errors on networks left out; of one machine, or of all; None: nothing was measured there."""
+        rows = [row for row in self.told(quantity).predictions if machine in (None, row.machine)]
+        return judged(rows) if rows else None
 
 
 def judged(rows: Sequence[Prediction]) -> Validation:
@@ -102,9 +127,30 @@ def judged(rows: Sequence[Prediction]) -> Validation:
         rows=len(rows),
         median_error=float(np.median(errors)),
         p90_error=float(np.quantile(errors, 0.9)),
-        coverage=float(np.mean([row.inside for row in rows])),
+        coverage=None if all(row.low == row.high for row in rows) else float(np.mean([row.inside for row in rows])),
         source=SOURCE,
     )
+
+
+class Skipped:
+    """Measurements that no prediction can be made for, and why."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Quantity, str, str]] = []
+
+    def add(self, row: Measurement, quantity: Quantity, why: str) -> None:
+        self.rows.append((quantity, row.place, why))
+
+    def texts(self) -> list[str]:
+        """One for each row; where all of several lack the same, and it is not the latency, one for all of them."""
+        alike = Counter((quantity, why) for quantity, _, why in self.rows if quantity is not Quantity.LATENCY)
+        found = {
+            (quantity, why): f"{quantity.column} of {count} rows: {why}"
+            for (quantity, why), count in alike.items()
+            if count > 1
+        }
+        each = [found.get((quantity, why), f"{place}: {why}") for quantity, place, why in self.rows]
+        return list(dict.fromkeys(each))
 
 
 def calibrate(
@@ -126,7 +172,8 @@ def calibrate(
     measurements = repeated_once(given)
     chips = tuple(dict.fromkeys(row.chip for row in measurements)) if variants is not None else ("",)
     machines = [target if variants is None else variants.get(chip, target) for chip in chips]
-    keys = tuple(fitted) or fitted_keys(target)
+    measured = quantities(measurements)
+    keys = tuple(fitted) or tuple(key for quantity in measured for key in fitted_keys(target, quantity))
     if not keys:
         raise UsageError(f"{target.name}: no figure that makes time has a range; expected low and high of some")
     for chip, sheet in zip(chips, machines, strict=True):
@@ -136,44 +183,51 @@ def calibrate(
             raise UsageError(f"chip {printable(chip)}: has no {lacks}; expected a target that extends {target.name}")
     priors = _priors(machines, target, keys)
     pricing = _Pricing(target, keys)
-    rows, kept, skipped = [], [], contradictions(given)
+    rows, kept, skipped = [], [], Skipped()
     for number, measurement in enumerate(measurements):
         machine = chips.index(measurement.chip) if variants is not None else 0
-        terms = pricing.terms(measurement, machines[machine])
-        if isinstance(terms, str):
-            skipped.append(f"{measurement.place}: {terms}")
-            continue
-        row = Row(measurement.network, machine, terms, log(measurement.seconds))
-        if beyond := _beyond(row, priors):
-            skipped.append(f"{measurement.place}: {beyond}")
-            continue
-        rows.append(row)
-        kept.append(measurement)
+        for quantity in quantities([measurement]):
+            terms = pricing.terms(measurement, quantity, machines[machine])
+            if isinstance(terms, str):
+                skipped.add(measurement, quantity, terms)
+                continue
+            row = Row(measurement.network, machine, terms, log(measurement.of(quantity) or 0.0), _moves(quantity, keys))
+            if beyond := _beyond(row, priors, quantity):
+                skipped.add(measurement, quantity, beyond)
+                continue
+            rows.append(row)
+            kept.append((measurement, quantity))
         progress(f"priced {number + 1} of {len(measurements)} measurements")
-    if not rows:
-        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[-1]}")
+    told = [*contradictions(given), *skipped.texts()]
+    if not any(quantity is Quantity.LATENCY for _, quantity in kept):
+        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {told[-1]}")
     found = fit(rows, priors)
     left_out = _left_out(rows, priors, found, progress)
     problem = _Problem(
-        target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped), pricing.fixed
+        target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(told), pricing.fixed
     )
     return _result(problem, found, left_out)
 
 
-def _beyond(row: Row, priors: Priors) -> str:
-    """Why no figures inside their ranges give a measured time, nor nearly; empty: some may.
+def _moves(quantity: Quantity, keys: Sequence[str]) -> Floats | None:
+    """Energies tell of watts and picojoules alone: how long they are drawn is told by times, which are better known."""
+    return np.array([makes(key) is quantity for key in keys], np.float64) if quantity is Quantity.ENERGY else None
+
+
+def _beyond(row: Row, priors: Priors, quantity: Quantity) -> str:
+    """Why no figures inside their ranges give what was measured, nor nearly; empty: some may.
 
     The fastest machine has every rate at the top of its range and every cost at the bottom.
     """
     rates = row.terms.exponents.min(axis=0, initial=0.0) < 0
     low, high = priors.low[row.machine], priors.high[row.machine]
     ends = np.array([np.where(rates, high, low), np.where(rates, low, high)])
-    fastest, slowest = row.terms.latency(ends)[0].tolist()
-    seconds = exp(row.log_seconds)
-    if fastest / _NEARLY <= seconds <= slowest * _NEARLY:
+    least, most = row.terms.total(ends)[0].tolist()
+    measured = exp(row.log_measured)
+    if least / _NEARLY <= measured <= most * _NEARLY:
         return ""
-    possible = f"{format_seconds(fastest)} – {format_seconds(slowest)}"
-    return f"measured {format_seconds(seconds)}; ranges of the figures allow {possible}"
+    possible = f"{quantity.text(least)} – {quantity.text(most)}"
+    return f"measured {quantity.text(measured)}; ranges of the figures allow {possible}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +240,9 @@ class _Problem:
     keys: tuple[str, ...]
     priors: Priors
     rows: tuple[Row, ...]
-    measurements: tuple[Measurement, ...]  # of the rows
+    measurements: tuple[tuple[Measurement, Quantity], ...]  # of the rows
     skipped: tuple[str, ...]
-    fixed: Mapping[str, float]  # largest share of a time of each figure that stays as it is
+    fixed: Mapping[Quantity, Mapping[str, float]]  # largest share of each figure that stays as it is
 
 
 class _Pricing:
@@ -199,26 +253,31 @@ class _Pricing:
         self.keys = keys
         self.models = Models()
         self.found: dict[object, Terms | str] = {}
-        self.fixed: dict[str, float] = {}  # largest share of a time of each figure that stays as it is
+        self.fixed: dict[Quantity, dict[str, float]] = {}  # largest share of each figure that stays as it is
+        self._last: tuple[object, Priced] | None = None
 
-    def terms(self, row: Measurement, machine: Target) -> Terms | str:
-        """Terms of a measurement, or why there are none."""
+    def terms(self, row: Measurement, quantity: Quantity, machine: Target) -> Terms | str:
+        """Terms of what was measured, or why there are none."""
         fitted = set(self.keys)
         sizes = tuple(figure.value for key, figure in figures(machine) if key not in fitted)
         key = (*row.graph_key, row.precision, row.cores, sizes)
-        if key not in self.found:
-            self.found[key] = self._priced(row, machine)
-        return self.found[key]
+        if (quantity, key) not in self.found:
+            self.found[quantity, key] = self._terms(row, quantity, machine, key)
+        return self.found[quantity, key]
 
-    def _priced(self, row: Measurement, machine: Target) -> Terms | str:
+    def _terms(self, row: Measurement, quantity: Quantity, machine: Target, key: object) -> Terms | str:
         try:
-            found = self.models.priced(row, _with_values(machine, self.target, self.keys))
+            if self._last is None or self._last[0] != key:  # what else was measured of a row comes right behind
+                self._last = key, self.models.priced(row, _with_values(machine, self.target, self.keys))
+            found = self._last[1]
+            terms = found.terms(quantity, self.keys)
         except ProfilerError as error:
             return str(error)
-        for key, share in shares(found.costs, found.target).items():
-            if key not in self.keys:
-                self.fixed[key] = max(share, self.fixed.get(key, 0.0))
-        return terms_of(found.costs, found.target, self.keys)
+        stays = self.fixed.setdefault(quantity, {})
+        for figure, share in found.shares(quantity).items():
+            if figure not in self.keys:
+                stays[figure] = max(share, stays.get(figure, 0.0))
+        return terms
 
 
 def _with_values(machine: Target, base: Target, keys: Sequence[str]) -> Target:
@@ -263,9 +322,38 @@ def _left_out(rows: Sequence[Row], priors: Priors, whole: Fit, progress: Progres
 
 
 def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibrated:
-    rows, keys = problem.rows, problem.keys
+    keys = problem.keys
+    told, unsure = {}, np.zeros(len(keys))
+    for quantity in dict.fromkeys(quantity for _, quantity in problem.measurements):
+        told[quantity], open_ = _told(problem, quantity, found, left_out)
+        unsure = np.where([makes(key) in (quantity, None) for key in keys], open_, unsure)
+    sheet = values_of(problem.target, keys)
+    tables = [
+        _figures(values_of(machine, keys), sheet, found.logs[number], np.sqrt(found.sigmas[number] ** 2 + unsure))
+        for number, machine in enumerate(problem.machines)
+    ]
+    elsewhere = np.sqrt(found.sigmas.mean(axis=0) ** 2 + problem.priors.own_sigma**2 + unsure)
+    latency = told.pop(Quantity.LATENCY)
+    return Calibrated(
+        problem.target,
+        problem.chips,
+        problem.machines,
+        tuple(tables),
+        _figures(sheet, sheet, found.shared, elsewhere),
+        latency.calibration,
+        latency.predictions,
+        told,
+        problem.skipped,
+    )
+
+
+def _told(problem: _Problem, quantity: Quantity, found: Fit, left_out: list[Fit] | None) -> tuple[Told, Floats]:
+    """What the rows of a quantity say of its errors, and how far off the model is where each figure rules."""
+    keys, chosen = problem.keys, [n for n, (_, each) in enumerate(problem.measurements) if each is quantity]
+    rows = [problem.rows[number] for number in chosen]
+    measurements = [problem.measurements[number][0] for number in chosen]
     slopes, residuals = linearise(rows, found.logs)
-    fits = [found] * len(rows) if left_out is None else left_out
+    fits = [found] * len(rows) if left_out is None else [left_out[number] for number in chosen]
     outside = np.array([linearise([row], each.logs)[1][0] for row, each in zip(rows, fits, strict=True)])
     weights = network_weights([row.network for row in rows])
     open_ = np.array([each.sigmas[row.machine] for row, each in zip(rows, fits, strict=True)])
@@ -277,22 +365,17 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
     if left_out is not None:
         factor = quantile(np.abs(outside) / widths, weights)
     predictions = []
-    for number, (row, measurement) in enumerate(zip(rows, problem.measurements, strict=True)):
-        fitted = measurement.seconds / exp(residuals[number])
-        without = None if left_out is None else measurement.seconds / exp(outside[number])
+    for number, (row, measurement) in enumerate(zip(rows, measurements, strict=True)):
+        measured = measurement.of(quantity) or 0.0
+        fitted = measured / exp(residuals[number])
+        without = None if left_out is None else measured / exp(outside[number])
         centre, reach = fitted if without is None else without, exp(factor * widths[number])
         by_key = dict(zip(keys, np.abs(slopes[number]).tolist(), strict=True))
         predictions.append(
-            Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, by_key)
+            Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, by_key, quantity)
         )
-    sheet = values_of(problem.target, keys)
-    tables = [
-        _figures(values_of(machine, keys), sheet, found.logs[number], np.sqrt(found.sigmas[number] ** 2 + unsure))
-        for number, machine in enumerate(problem.machines)
-    ]
-    elsewhere = np.sqrt(found.sigmas.mean(axis=0) ** 2 + problem.priors.own_sigma**2 + unsure)
     moved = {key: float(np.abs(slopes[:, number]).max()) for number, key in enumerate(keys)}
-    seen = {key: round(share, 4) for key, share in {**moved, **problem.fixed}.items()}
+    seen = {key: round(share, 4) for key, share in {**moved, **problem.fixed.get(quantity, {})}.items()}
     calibration = Calibration(
         rows=len(rows),
         networks=len({row.network for row in rows}),
@@ -300,18 +383,9 @@ def _result(problem: _Problem, found: Fit, left_out: list[Fit] | None) -> Calibr
         factor=round(factor, 4),
         coverage=COVERAGE,
         seen={key: share for key, share in seen.items() if share > 0},
-        precisions=tuple(sorted({row.precision or "float" for row in problem.measurements})),
+        precisions=tuple(sorted({row.precision or "float" for row in measurements})),
     )
-    return Calibrated(
-        problem.target,
-        problem.chips,
-        problem.machines,
-        tuple(tables),
-        _figures(sheet, sheet, found.shared, elsewhere),
-        calibration,
-        tuple(predictions),
-        problem.skipped,
-    )
+    return Told(calibration, tuple(predictions)), unsure
 
 
 def network_weights(networks: Sequence[str]) -> Floats:

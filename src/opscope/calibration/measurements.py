@@ -17,9 +17,9 @@ from ..recording.folder_reader import read_run
 from ..recording.recording import OpRecord
 from ..recording.recording_file import read_recording
 from .op_rows import op_graph
+from .quantities import Quantity
 
 MOST_ROWS = 100_000
-MOST_SECONDS = 1e6
 MOST_APART = 3.0  # times that rows which measure the same may differ by
 OP_COLUMNS = ("op_type", "shapes", "dtype", "time_ns")
 _MOST_DIGITS = 9  # of a count
@@ -37,9 +37,12 @@ class Steps:
     graphs: Callable[[Target], Sequence[tuple[Graph, float]]]  # with the types that a target computes in
 
 
+_FIELDS = {Quantity.LATENCY: "seconds", Quantity.ENERGY: "joules", Quantity.RAM: "ram_bytes"}
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured latency."""
+    """What was measured of one inference: its latency, and what else was."""
 
     place: str  # file and line, or the run
     model: Path | Graph | Steps  # a graph: one op, by its shapes
@@ -49,6 +52,12 @@ class Measurement:
     batch: int | None = None
     shapes: Mapping[str, tuple[int, ...]] | None = None
     cores: int | None = None
+    joules: float | None = None
+    ram_bytes: float | None = None  # the peak: activations, scratch and what the runtime keeps; not weights
+
+    def of(self, quantity: Quantity) -> float | None:
+        """Seconds, joules or bytes; None: not measured."""
+        return getattr(self, _FIELDS[quantity])  # type: ignore[no-any-return]
 
     @property
     def network(self) -> str:
@@ -99,20 +108,35 @@ def of_one_op(target: Target) -> Target:
     return replace(target, call_seconds={}, call_bytes_per_second=None)
 
 
+def quantities(rows: Sequence[Measurement]) -> tuple[Quantity, ...]:
+    """What was measured in some row."""
+    return tuple(quantity for quantity in Quantity if any(row.of(quantity) is not None for row in rows))
+
+
 def repeated_once(rows: Sequence[Measurement]) -> list[Measurement]:
-    """Rows that measure the same become one, with the median of their times: ten repeats are not ten networks."""
-    return [replace(same[0], seconds=median(row.seconds for row in same)) for same in _repeats(rows)]
+    """Rows that measure the same become one, with the median of what they say: ten repeats are not ten networks."""
+    found = []
+    for same in _repeats(rows):
+        middle = {_FIELDS[quantity]: median(_told(same, quantity)) for quantity in quantities(same)}
+        found.append(replace(same[0], **middle))  # type: ignore[arg-type]
+    return found
 
 
 def contradictions(rows: Sequence[Measurement]) -> list[str]:
     """What is to be said of rows that measure the same and differ by more than any runtime explains."""
     found = []
     for same in _repeats(rows):
-        ratio = max(row.seconds for row in same) / min(row.seconds for row in same)
-        if ratio > MOST_APART:
-            places = ", ".join(row.place for row in same[:3]) + (", …" if len(same) > 3 else "")
-            found.append(f"{places}: the same, and times differ by a factor of {ratio:.3g}; the median counts")
+        for quantity in quantities(same):
+            told = _told(same, quantity)
+            if max(told) / min(told) > MOST_APART:
+                places = ", ".join(row.place for row in same[:3]) + (", …" if len(same) > 3 else "")
+                apart = f"{quantity.words} differ by a factor of {max(told) / min(told):.3g}"
+                found.append(f"{places}: the same, and {apart}; the median counts")
     return found
+
+
+def _told(rows: Sequence[Measurement], quantity: Quantity) -> list[float]:
+    return [value for value in (row.of(quantity) for row in rows) if value is not None]
 
 
 def _repeats(rows: Sequence[Measurement]) -> list[list[Measurement]]:
@@ -153,7 +177,7 @@ def _read(source: Path, models: Path | None) -> Iterator[Measurement]:
 def _op_row(row: Mapping[str, str | None], source: Path, line: str) -> Measurement:
     """A row that names an op with its shapes, in nanoseconds."""
     cell = {name: (row.get(name) or "").strip() for name in (*OP_COLUMNS, "chip", "cores")}
-    seconds = _seconds(cell["time_ns"], "time_ns", 1e-9, source, line)
+    seconds = _amount(cell["time_ns"], Quantity.LATENCY, source, line, column="time_ns", unit=1e-9)
     try:
         graph = op_graph(cell["op_type"], cell["shapes"], cell["dtype"], f"{source.name}:{line}")
     except ValueError as error:
@@ -167,17 +191,17 @@ def _op_row(row: Mapping[str, str | None], source: Path, line: str) -> Measureme
     )
 
 
-def _seconds(text: str, name: str, unit: float, source: Path, line: str) -> float:
+def _amount(text: str, quantity: Quantity, source: Path, line: str, *, column: str = "", unit: float = 0.0) -> float:
+    """A measured value in seconds, joules or bytes, from a cell in the units of its column."""
+    name, unit = column or quantity.column, unit or quantity.unit
     try:
         found = float(text) * unit
     except ValueError:
         found = -1.0
-    if not (isfinite(found) and 0 < found < MOST_SECONDS):
-        raise ImportFileError(
-            str(source),
-            line,
-            f"{name} is {printable(repr(text))}; expected a time above 0 and below {MOST_SECONDS / unit:g}",
-        )
+    if not (isfinite(found) and 0 < found < quantity.most):
+        what = "a time" if quantity is Quantity.LATENCY else "a number"
+        problem = f"{name} is {printable(repr(text))}; expected {what} above 0 and below {quantity.most / unit:g}"
+        raise ImportFileError(str(source), line, problem)
     return found
 
 
@@ -194,16 +218,21 @@ def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -
     def text(name: str) -> str:
         return (row.get(name) or "").strip()
 
+    def amount(quantity: Quantity) -> float:
+        return _amount(text(quantity.column), quantity, source, line)
+
     precision = text("precision").lower()
     return Measurement(
         place=f"{source.name}:{line.removeprefix('line ')}",
         model=_model(text("model"), models, source, line),
-        seconds=_seconds(text("latency_ms"), "latency_ms", 1e-3, source, line),
+        seconds=amount(Quantity.LATENCY),
         chip=text("chip"),
         precision=None if precision in _FLOAT else precision,
         batch=_whole(text("batch"), "batch", source, line),
         shapes=_shapes(text("shapes"), source, line),
         cores=_whole(text("cores"), "cores", source, line),
+        joules=amount(Quantity.ENERGY) if text(Quantity.ENERGY.column) else None,
+        ram_bytes=amount(Quantity.RAM) if text(Quantity.RAM.column) else None,
     )
 
 

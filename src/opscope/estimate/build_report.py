@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from ..core.errors import ModelError
 from ..core.files import sha256_of
 from ..core.units import Bytes, format_bytes, format_percent
 from ..graph.graph import DType, Graph, Role
-from ..machine.target import Holds, Target
+from ..machine.target import Figure, Holds, Target
 from ..options import ReportOptions
 from ..readers import graph_of
 from ..recording.resources import MemoryPart, MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
@@ -139,28 +139,50 @@ def _weight_dtype(graph: Graph) -> str:
     return max(sizes, key=lambda dtype: sizes[dtype]).label if sizes else ""
 
 
+@dataclass(frozen=True, slots=True)
+class PeakRam:
+    """RAM that an inference takes at the most, by part."""
+
+    bound: Bytes  # of tensors alive at once
+    arena: Bytes
+    scratch: Bytes
+    kept: Bytes | None  # by the runtime, whatever runs; None: not known
+    figure: Figure | None  # of the target, that says what is kept; None: an interpreter's own parts do
+    planner: str
+
+    @property
+    def total(self) -> int:
+        return self.arena + self.scratch + (self.kept or 0)
+
+
+def peak_ram(base: Estimate, examined: Examined | None = None) -> PeakRam:
+    """The peak of RAM as the graph is planned; `examined`: its file, by the interpreter there, which plans itself."""
+    plan, runtime = base.plan, base.machine.target.runtime
+    if examined is not None:
+        kept = Bytes(sum(part.size_bytes for part in examined.tail))
+        return PeakRam(examined.bound, examined.arena, examined.scratch, kept, None, examined.planner)
+    kept_bytes = None if runtime.bytes is None else Bytes(round(runtime.bytes.value))
+    named = f"{runtime.name}, by its rules on the graph: {PLANNER}" if runtime.interpreter else PLANNER
+    return PeakRam(plan.bound_bytes, plan.arena_bytes, plan.scratch_bytes, kept_bytes, runtime.bytes, named)
+
+
 def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None) -> MemoryStack:
     """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
     target, plan = base.machine.target, base.plan
-    runtime = target.runtime.bytes
-    runtime_bytes = None if runtime is None else Bytes(round(runtime.value))
-    bound, arena, scratch, stored = plan.bound_bytes, plan.arena_bytes, plan.scratch_bytes, parameter_bytes(base.graph)
-    named = f"{target.runtime.name}, by its rules on the graph: {PLANNER}" if target.runtime.interpreter else PLANNER
+    ram, stored = peak_ram(base, examined), parameter_bytes(base.graph)
     if examined is not None:
-        bound, arena, scratch, named = examined.bound, examined.arena, examined.scratch, examined.planner
-        runtime_bytes, stored = Bytes(sum(part.size_bytes for part in examined.tail)), examined.file_bytes
+        stored = examined.file_bytes
     constants = "constants" if examined is None else "constants: the whole file"
-    required = arena + scratch + (runtime_bytes or 0)
-    uses = memory_uses(target, required, stored, devices=base.machine.devices, constants=constants)
+    uses = memory_uses(target, ram.total, stored, devices=base.machine.devices, constants=constants)
     is_whole = examined is None or examined.is_whole
     alive = plan.alive_at(plan.peak_step) if base.layers else []
     names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]
     return MemoryStack(
-        bound_bytes=bound,
-        arena_bytes=arena,
-        planner=named,
-        scratch_bytes=scratch,
-        runtime_bytes=runtime_bytes,
+        bound_bytes=ram.bound,
+        arena_bytes=ram.arena,
+        planner=ram.planner,
+        scratch_bytes=ram.scratch,
+        runtime_bytes=ram.kept,
         peak_layer=plan.peak_step if base.layers else None,
         peak_tensors=tuple(PeakTensor(name, size) for name, size in names),
         unknown_tensors=plan.unknown_tensors,
@@ -170,7 +192,7 @@ def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | No
         status=status(uses),
         runtime_parts=() if examined is None else examined.tail,
         runtime_is_whole=is_whole,
-        other_plan=None if planner is None else _other_plan(base, examined, planner, arena + scratch),
+        other_plan=None if planner is None else _other_plan(base, examined, planner, ram.arena + ram.scratch),
     )
 
 

@@ -62,3 +62,16 @@ class Cost:
         found = self.by_resource()
         longest = max(found, key=lambda resource: found[resource], default="")
         return longest if longest and found[longest] > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """What an op draws: for its work, trip by trip, and for as long as it takes."""
+
+    work: tuple[tuple[float, Figure], ...] = ()  # picojoules of one trip, and the figure that they are proportional to
+    draws: tuple[Figure, ...] = ()  # watts
+
+    def joules(self, trips: float, seconds: float) -> float:
+        """Joules of all trips, which take so long together."""
+        work = sum(picojoules for picojoules, _ in self.work) * 1e-12 * trips
+        return work + sum(watts.value for watts in self.draws) * seconds

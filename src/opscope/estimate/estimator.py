@@ -10,16 +10,16 @@ from ..graph.graph import ABSENT, Graph, Note, Op, Role
 from ..graph.kinds import KINDS, Touches
 from ..graph.work_families import WorkFamily, work_family
 from ..machine.corners import Corner, at_corner
-from ..machine.target import Holds, Layout
+from ..machine.target import Holds, Layout, Target
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
-from .cost import Cost
+from .cost import Cost, Energy
 from .forms.state import State
 from .kernels import converted_inputs, tiled_tensors
 from .machines import at_clock_of
 from .memory import MemoryPlan, plan_memory
-from .price import Machine, Task, op_joules, price, price_call, task_of
-from .ranges import calibrated_range
+from .price import Machine, Task, energy_of, price, price_call, task_of
+from .ranges import Strange, calibrated_range, energy_shares, range_by
 from .report import Layer
 from .work import Work, number
 
@@ -41,6 +41,12 @@ class Estimate:
         layers = ((layer.cost, layer.trips or 1) for layer in self.layers)
         return (*((cost, trips) for cost, trips in layers if cost is not None), (self.call, 1))
 
+    @property
+    def draws(self) -> tuple[tuple[Energy, Cost, int], ...]:
+        """What layers draw, for how long, and how often."""
+        layers = ((layer.energy, layer.cost, layer.trips or 1) for layer in self.layers)
+        return tuple((energy, cost, trips) for energy, cost, trips in layers if energy is not None and cost is not None)
+
 
 def estimate(graph: Graph, machine: Machine) -> Estimate:
     """Cost every op of the graph in the form the target runs it."""
@@ -52,26 +58,33 @@ def estimate(graph: Graph, machine: Machine) -> Estimate:
     call = price_call(canonical, machine)
     calls = {corner: _call_seconds(canonical, machine, corner) for corner in Corner}
     found = Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers, calls), call)
-    return _with_calibrated_range(found) if machine.target.calibration is not None else found
+    return _with_calibrated_ranges(found)
 
 
-def _with_calibrated_range(found: Estimate) -> Estimate:
-    """Replace the range of figures by that of errors seen on networks left out, and say what is unlike them."""
-    target, latency = found.machine.target, found.totals.latency_s
-    if latency is None:
-        return found
-    spread, odd = calibrated_range(latency.value, found.costs, target)
-    notes = tuple(
+def _with_calibrated_ranges(found: Estimate) -> Estimate:
+    """Replace ranges of figures by those of errors seen on networks left out, and say what is unlike them."""
+    target, totals, notes = found.machine.target, found.totals, list(found.graph.notes)
+    if target.calibration is not None and totals.latency_s is not None:
+        spread, odd = calibrated_range(totals.latency_s.value, found.costs, target)
+        totals = replace(totals, latency_s=spread, energy_j=_energy_of_time(found, spread))
+        notes += _unlike(odd, "time", target)
+    if target.energy.calibration is not None and totals.energy_j is not None:
+        by_figure = energy_shares(found.draws, target)
+        energy, odd = range_by(totals.energy_j.value, by_figure, target, target.energy.calibration)
+        totals = replace(totals, energy_j=energy)
+        notes += _unlike(odd, "energy", target)
+    return replace(found, graph=replace(found.graph, notes=tuple(notes)), totals=totals)
+
+
+def _unlike(odd: Sequence[Strange], what: str, target: Target) -> list[Note]:
+    return [
         Note(
             "unlike-measured",
-            f"{row.key} takes {row.share:.0%} of the time, and at most {row.seen:.0%} in the networks that "
+            f"{row.key} takes {row.share:.0%} of the {what}, and at most {row.seen:.0%} in the networks that "
             f"{target.name} was calibrated with: the range is wider",
         )
         for row in odd
-    )
-    graph = replace(found.graph, notes=(*found.graph.notes, *notes))
-    totals = replace(found.totals, latency_s=spread, energy_j=_energy_of_time(found, spread))
-    return replace(found, graph=graph, totals=totals)
+    ]
 
 
 def _energy_of_time(found: Estimate, spread: Range) -> Range | None:
@@ -97,9 +110,9 @@ def predict(graph: Graph, machine: Machine) -> Footprint:
     for task in _tasks(canonical, machine, plan):
         cost = _cost(task, machine)
         latency = None if cost is None else cost.total * task.trips / machine.clock_hz
-        energy = _layer_joules(task, machine, latency)
+        energy = _energy(task, machine)
         latencies.append(latency)
-        energies += [] if energy is None else [energy]
+        energies += [] if energy is None or latency is None else [energy.joules(task.trips, latency)]
     known = None not in latencies
     call = price_call(canonical, machine).total / machine.clock_hz
     return Footprint(
@@ -113,6 +126,11 @@ def predict(graph: Graph, machine: Machine) -> Footprint:
 def _cost(task: Task, machine: Machine) -> Cost | None:
     engine = task.placement.engine
     return price(task, engine, machine) if engine is not None and task.work.known else None
+
+
+def _energy(task: Task, machine: Machine) -> Energy | None:
+    engine = task.placement.engine
+    return energy_of(task, engine, machine.target) if engine is not None and task.work.known else None
 
 
 def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
@@ -332,7 +350,8 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
     unknown = "" if cost is not None else work.unknown_because or task.placement.reason or "no engine has a rate for it"
     cycles = None if cost is None else cost.total * trips
     latency = None if cycles is None else cycles / machine.clock_hz
-    energy = _layer_joules(task, machine, latency)
+    draws = _energy(task, machine)
+    energy = None if draws is None or latency is None else draws.joules(trips, latency)
     return Layer(
         index=index,
         operator=op.type,
@@ -364,16 +383,8 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         unknown=unknown,
         module=op.module,
         line=op.line,
+        energy=draws,
     )
-
-
-def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> float | None:
-    """Return the energy of a layer over all trips, with idle power for its latency; None if unknown."""
-    engine, idle = task.placement.engine, machine.target.idle_watts
-    once = op_joules(task, engine, machine) if engine and task.work.known else None
-    if once is None or latency_s is None:
-        return None
-    return once * task.trips + (idle.value * latency_s if idle is not None else 0.0)
 
 
 def _totals(
@@ -483,11 +494,15 @@ def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Laye
 
 def _joules_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
     """Return the energy with the target's figures at their fast or slow ends."""
-    corner_machine = replace(machine, target=at_corner(machine.target, corner))
-    engines = {engine.name: engine for engine in corner_machine.target.engines}
+    there = replace(machine, target=at_corner(machine.target, corner))
+    engines = {engine.name: engine for engine in there.target.engines}
     total = 0.0
     for task in tasks:
-        if task.placement.engine is not None:
-            total += (op_joules(task, engines[task.placement.engine.name], corner_machine) or 0.0) * task.trips
-    idle = corner_machine.target.idle_watts
-    return total + (idle.value * _seconds_at(corner, machine, tasks) if idle is not None else 0.0)
+        if task.placement.engine is None or not task.work.known:
+            continue
+        engine = engines[task.placement.engine.name]
+        energy = energy_of(task, engine, there.target)
+        if energy is not None:
+            seconds = price(task, engine, there).total / there.clock_hz if energy.draws else 0.0
+            total += energy.joules(1, seconds) * task.trips
+    return total

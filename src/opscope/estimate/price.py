@@ -12,7 +12,7 @@ from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
-from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
+from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Energy, Part
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
@@ -355,22 +355,12 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
     return 0.0
 
 
-def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Return the energy of one trip from arithmetic, bytes moved and time; None if the target has no energy figures."""
-    picojoules = 0.0
-    priced = engine.busy_watts is not None
-    if engine.busy_watts is not None:
-        picojoules = engine.busy_watts.value * price(task, engine, machine).total / machine.clock_hz * 1e12
-    for count, table in (
-        (task.work.macs, engine.picojoules_per_mac),
-        (task.work.element_ops, engine.picojoules_per_element_op),
-    ):
-        figure = engine.rate(table, task.placement.dtype)
-        if figure is not None:
-            priced = True
-            picojoules += count * figure.value
-    for memory in machine.target.memories:
-        if memory.picojoules_per_byte is not None:
-            priced = True
-            picojoules += task.traffic.get(memory.name, 0) * memory.picojoules_per_byte.value
-    return picojoules * 1e-12 if priced else None
+def energy_of(task: Task, engine: Engine, target: Target) -> Energy | None:
+    """Return what an op draws for arithmetic, bytes moved and time; None if the target has no energy figures for it."""
+    counts = ((task.work.macs, engine.picojoules_per_mac), (task.work.element_ops, engine.picojoules_per_element_op))
+    figures = [(count, engine.rate(table, task.placement.dtype)) for count, table in counts]
+    figures += [(task.traffic.get(memory.name, 0), memory.picojoules_per_byte) for memory in target.memories]
+    work = tuple((count * figure.value, figure) for count, figure in figures if figure is not None)
+    if not work and engine.busy_watts is None:
+        return None
+    return Energy(work, tuple(watts for watts in (engine.busy_watts, target.idle_watts) if watts is not None))

@@ -68,7 +68,7 @@ _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 
 _FIT = "calibration"  # the table that a fit writes
-_TOLD_BY_FIT = (_FIT, "validation", "language_models")
+_TOLD_BY_FIT = (_FIT, "validation", "energy", "ram", "language_models")
 _FITTED = "fit"  # the source of figures that it sets
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from ..core.meaning import Carries
 from ..graph.graph import DType, Op
 from ..graph.work_families import WorkFamily
-from .calibration import Calibration, Validation
+from .calibration import Calibration, Judged, Validation
 from .figure import Figure as Figure  # noqa: PLC0414 (re-exported: plug-ins look for it here)
 from .language_models import LanguageModels
 from .surroundings import HostCosts, Pmu, Simulation
@@ -347,6 +347,8 @@ class Target:
     call_bytes_per_second: Figure | None = None  # at which inputs are handed over and outputs are handed back
     calibration: Calibration | None = None
     validation: Validation | None = None
+    energy: Judged = field(default_factory=Judged)
+    ram: Judged = field(default_factory=Judged)
     language_models: LanguageModels | None = None
 
     def __post_init__(self) -> None:

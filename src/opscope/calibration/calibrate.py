@@ -143,7 +143,9 @@ class Skipped:
 
     def texts(self) -> list[str]:
         """One for each row; where all of several lack the same, and it is not the latency, one for all of them."""
-        alike = Counter((quantity, why) for quantity, _, why in self.rows if quantity is not Quantity.LATENCY)
+        alike: Counter[tuple[Quantity, str]] = Counter(
+            (quantity, why) for quantity, _, why in self.rows if quantity is not Quantity.LATENCY
+        )
         found = {
             (quantity, why): f"{quantity.column} of {count} rows: {why}"
             for (quantity, why), count in alike.items()

@@ -86,7 +86,7 @@ def energy_terms(draws: Sequence[tuple[Energy, Cost, float]], target: Target, ke
     columns, clock = _Columns(target, keys), target.clocks.core_hz.value
     ops = (
         [
-            *(_Piece("", each * 1e-12 * trips, columns.of((figure,), clocked=False)) for each, figure in energy.work),
+            *(_Piece("", each * 1e-12 * trips, columns.of(found, clocked=False)) for each, found in energy.work),
             *(
                 _Piece(
                     part.resource if part.overlaps else "",
@@ -183,8 +183,8 @@ def makes(key: str) -> Quantity | None:
     if key == "runtime.bytes":
         return Quantity.RAM
     if of_part:
-        return None if key.endswith(("].bytes", "_extent")) else Quantity.LATENCY
-    return Quantity.LATENCY if key == CLOCK or key.startswith(CALL) else None
+        return None if key.endswith(("].bytes", "_extent", "_share")) else Quantity.LATENCY
+    return Quantity.LATENCY if key == CLOCK or key.startswith((CALL, "compression.")) else None
 
 
 def is_common(key: str) -> bool:

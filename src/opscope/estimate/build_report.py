@@ -17,13 +17,14 @@ from ..readers import graph_of
 from ..recording.resources import MemoryPart, MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
 from .battery import battery_life
-from .estimator import Estimate, estimate, parameter_bytes
+from .estimator import Estimate, estimate
 from .interpreters import Examined, examine, planned_by, refused
 from .machines import use_machine
 from .memory import PLANNER, ArenaBlock, BlockKind, pack
 from .precision import in_precision, with_precision
 from .price import Machine
 from .report import Layer, Report
+from .traffic.stores import Stores, filled, parameter_bytes
 from .work import MAC_DEFINITION
 
 if TYPE_CHECKING:
@@ -168,12 +169,10 @@ def peak_ram(base: Estimate, examined: Examined | None = None) -> PeakRam:
 
 def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None) -> MemoryStack:
     """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
-    target, plan = base.machine.target, base.plan
-    ram, stored = peak_ram(base, examined), parameter_bytes(base.graph)
-    if examined is not None:
-        stored = examined.file_bytes
-    constants = "constants" if examined is None else "constants: the whole file"
-    uses = memory_uses(target, ram.total, stored, devices=base.machine.devices, constants=constants)
+    plan, ram = base.plan, peak_ram(base, examined)
+    uses = _uses(base, ram, examined)
+    earlier = {memory.name for memory in base.machine.target.stores[:-1]}  # full is no problem: the next takes the rest
+    judged = [use for use in uses if use.name not in earlier or not use.fits]
     is_whole = examined is None or examined.is_whole
     alive = plan.alive_at(plan.peak_step) if base.layers else []
     names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]
@@ -187,9 +186,9 @@ def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | No
         peak_tensors=tuple(PeakTensor(name, size) for name, size in names),
         unknown_tensors=plan.unknown_tensors,
         uses=uses,
-        issues=tuple(_issues(uses, plan.unknown_tensors, is_whole)),
-        recommendations=tuple(_recommendations(uses, base.layers, plan.peak_step, ideas)),
-        status=status(uses),
+        issues=tuple(_issues(judged, plan.unknown_tensors, is_whole)),
+        recommendations=tuple(_recommendations(judged, base.layers, plan.peak_step, ideas)),
+        status=status(judged),
         runtime_parts=() if examined is None else examined.tail,
         runtime_is_whole=is_whole,
         other_plan=None if planner is None else _other_plan(base, examined, planner, ram.arena + ram.scratch),
@@ -205,18 +204,23 @@ def _other_plan(base: Estimate, examined: Examined | None, planner: str, arena_b
     return OtherPlan(planner, found, arena_bytes - found)
 
 
-def memory_uses(
-    target: Target, ram_bytes: int, constant_bytes: int, *, devices: int, constants: str = "constants"
-) -> tuple[MemoryUse, ...]:
+def _uses(base: Estimate, ram: PeakRam, examined: Examined | None) -> tuple[MemoryUse, ...]:
     """Return required and available bytes of each home memory; one memory may hold activations and constants."""
-    ram, store = target.home(Holds.ACTIVATIONS), target.home(Holds.CONSTANTS)
-    if ram.name == store.name:
-        available = round(ram.bytes.value) * target.instances(ram, devices=devices, cores=1)
-        return (MemoryUse(ram.name, f"activations and {constants}", ram_bytes + constant_bytes, available),)
-    return (
-        MemoryUse(ram.name, "activations", ram_bytes, round(ram.bytes.value)),
-        MemoryUse(store.name, constants, constant_bytes, round(store.bytes.value)),
-    )
+    target, home = base.machine.target, base.machine.target.home(Holds.ACTIVATIONS)
+    word = "constants" if target.compression is None else "constants, compressed"
+    sizes = list(Stores(base.graph, target).used.values())
+    if examined is not None:
+        word = "constants: the whole file"
+        sizes = filled([memory.bytes.value for memory in target.stores], examined.file_bytes)
+    uses = {home.name: MemoryUse(home.name, "activations", ram.total, round(home.bytes.value))}
+    for memory, size in zip(target.stores, sizes, strict=True):
+        if memory.name != home.name:
+            uses[memory.name] = MemoryUse(memory.name, word, round(size), round(memory.bytes.value))
+            continue
+        available = round(home.bytes.value) * target.instances(home, devices=base.machine.devices, cores=1)
+        both = f"activations and {word}"
+        uses[home.name] = MemoryUse(home.name, both, ram.total + round(size), available)
+    return tuple(uses.values())
 
 
 def status(uses: Sequence[MemoryUse]) -> str:

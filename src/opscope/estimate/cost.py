@@ -12,6 +12,7 @@ DISPATCH = "dispatch"
 LAYOUT = "layout"
 EXCHANGE = "exchange"
 CALL = "call"
+DECODE = "weight decoder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class Cost:
 class Energy:
     """What an op draws: for its work, trip by trip, and for as long as it takes."""
 
-    work: tuple[tuple[float, Figure], ...] = ()  # picojoules of one trip, and the figure that they are proportional to
+    work: tuple[tuple[float, tuple[Figure, ...]], ...] = ()
+    """Picojoules of one trip, and the figures that they are proportional or inversely proportional to."""
     draws: tuple[Figure, ...] = ()  # watts
 
     def joules(self, trips: float, seconds: float) -> float:

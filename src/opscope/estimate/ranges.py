@@ -44,7 +44,7 @@ def energy_shares(draws: Iterable[tuple[Energy, Cost, float]], target: Target) -
     total = 0.0
     for energy, cost, trips in draws:
         watts = sum(figure.value for figure in energy.draws)
-        parts = [((figure,), picojoules * 1e-12) for picojoules, figure in energy.work]
+        parts = [(found, picojoules * 1e-12) for picojoules, found in energy.work]
         parts += [((figure,), figure.value * cost.total / target.clocks.core_hz.value) for figure in energy.draws]
         total += sum(part for _, part in parts) * trips
         parts += [(part.figures, watts * part.cycles / target.clocks.core_hz.value) for part in cost.binding()]

@@ -59,6 +59,8 @@ _DIVISORS = {  # figures that something is divided by
     "request_bytes",
     "burst_bytes",
     "block_commands",
+    "ratio",
+    "decoded_bytes_per_cycle",
 }
 _VARIANTS = {  # forms of kinds that cost differently
     f"{form}_{kind}" for form in ("scalar", "broadcast", "constant") for kind in ("add", "mul")

@@ -21,7 +21,7 @@ from opscope.core.errors import ImportFileError
 from opscope.estimate.build_report import report_model
 from opscope.machine import catalogue
 from opscope.machine.catalogue import with_figures
-from opscope.machine.target import Figure, Target
+from opscope.machine.target import Compression, Figure, Target
 from opscope.options import ReportOptions
 
 NAMES = ("kws", "small", "fc-wide", "mobile", "vit", "resnet")
@@ -94,6 +94,19 @@ def test_terms_say_what_pricing_again_says(
         terms = Models().priced(row, base).terms(quantity, keys)
         assert terms.total(np.zeros_like(logs))[0][0] == pytest.approx(told(base, row, quantity), rel=1e-9)
         assert terms.total(logs)[0][0] == pytest.approx(told(other, row, quantity), rel=1e-5)  # whole bytes of RAM
+
+
+def test_a_ratio_of_compression_is_a_figure_like_any_other(base: Target, rows: list[Measurement]) -> None:
+    key = "compression.ratio"
+    sheet = replace(base, compression=Compression(Figure(1.5, next(iter(base.sources)), 1.0, 3.0)))
+    assert key in fitted_keys(sheet)
+    other = with_figures(sheet, {key: replace(dict(catalogue.figures(sheet))[key], value=2.5)})
+    for quantity in (Quantity.LATENCY, Quantity.ENERGY):
+        for row in rows[:4]:
+            terms = Models().priced(row, sheet).terms(quantity, [key])
+            found = terms.total(np.array([[log(2.5 / 1.5)]]))[0][0]
+            assert found == pytest.approx(told(other, row, quantity), rel=1e-3)  # whole bytes of traffic
+            assert found <= told(base, row, quantity) * (1 + 1e-9)
 
 
 def test_shares_are_derivatives_of_terms(base: Target, rows: list[Measurement]) -> None:

@@ -20,7 +20,7 @@ from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
 from .measurements import Measurement, contradictions, of_chip, quantities, repeated_once
-from .priced import Models, Priced
+from .priced import Models
 from .quantities import Quantity
 from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, makes, values_of
 
@@ -217,14 +217,8 @@ def _moves(quantity: Quantity, keys: Sequence[str]) -> Floats | None:
 
 
 def _beyond(row: Row, priors: Priors, quantity: Quantity) -> str:
-    """Why no figures inside their ranges give what was measured, nor nearly; empty: some may.
-
-    The fastest machine has every rate at the top of its range and every cost at the bottom.
-    """
-    rates = row.terms.exponents.min(axis=0, initial=0.0) < 0
-    low, high = priors.low[row.machine], priors.high[row.machine]
-    ends = np.array([np.where(rates, high, low), np.where(rates, low, high)])
-    least, most = row.terms.total(ends)[0].tolist()
+    """Why no figures inside their ranges give what was measured, nor nearly; empty: some may."""
+    least, most = row.terms.ends(priors.low[row.machine], priors.high[row.machine])
     measured = exp(row.log_measured)
     if least / _NEARLY <= measured <= most * _NEARLY:
         return ""
@@ -256,22 +250,22 @@ class _Pricing:
         self.models = Models()
         self.found: dict[object, Terms | str] = {}
         self.fixed: dict[Quantity, dict[str, float]] = {}  # largest share of each figure that stays as it is
-        self._last: tuple[object, Priced] | None = None
+        self._machines: dict[object, Target] = {}
 
     def terms(self, row: Measurement, quantity: Quantity, machine: Target) -> Terms | str:
         """Terms of what was measured, or why there are none."""
         fitted = set(self.keys)
         sizes = tuple(figure.value for key, figure in figures(machine) if key not in fitted)
-        key = (*row.graph_key, row.precision, row.cores, sizes)
-        if (quantity, key) not in self.found:
-            self.found[quantity, key] = self._terms(row, quantity, machine, key)
-        return self.found[quantity, key]
+        key = (*row.graph_key, row.ops, row.precision, row.cores, quantity, sizes)
+        if key not in self.found:
+            if sizes not in self._machines:
+                self._machines[sizes] = _with_values(machine, self.target, self.keys)
+            self.found[key] = self._terms(row, quantity, self._machines[sizes])
+        return self.found[key]
 
-    def _terms(self, row: Measurement, quantity: Quantity, machine: Target, key: object) -> Terms | str:
+    def _terms(self, row: Measurement, quantity: Quantity, machine: Target) -> Terms | str:
         try:
-            if self._last is None or self._last[0] != key:  # what else was measured of a row comes right behind
-                self._last = key, self.models.priced(row, _with_values(machine, self.target, self.keys))
-            found = self._last[1]
+            found = self.models.priced(row, machine)
             terms = found.terms(quantity, self.keys)
         except ProfilerError as error:
             return str(error)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from statistics import median
 
-from ..core.errors import ImportFileError, printable
+from ..core.errors import ImportFileError, ProfilerError, printable
 from ..core.provenance import Provenance
-from ..graph.graph import Graph
+from ..graph.graph import ABSENT, Graph, Tensor
+from ..graph.kinds import Family
 from ..machine.target import Target
+from ..readers import graph_of
 from ..recording.folder_reader import read_run
 from ..recording.recording import OpRecord
 from ..recording.recording_file import read_recording
+from ..recording.run import RunInfo
 from .op_rows import op_graph
 from .quantities import Quantity
 
 MOST_ROWS = 100_000
+_LEAST_JOINED = 0.5  # of the time of all ops, that is of ops of the model
 MOST_APART = 3.0  # times that rows which measure the same may differ by
 OP_COLUMNS = ("op_type", "shapes", "dtype", "time_ns")
 _MOST_DIGITS = 9  # of a count
@@ -54,6 +59,8 @@ class Measurement:
     cores: int | None = None
     joules: float | None = None
     ram_bytes: float | None = None  # the peak: activations, scratch and what the runtime keeps; not weights
+    ops: tuple[str, ...] = ()  # of the model, that were measured together; empty: the whole inference
+    op_label: str = ""  # kind and shapes of the first of them
 
     def of(self, quantity: Quantity) -> float | None:
         """Seconds, joules or bytes; None: not measured."""
@@ -64,11 +71,10 @@ class Measurement:
         """What cross-validation leaves out as one: the same file in any size, precision and batch; or all rows of an op
         of one size."""
         if isinstance(self.model, Path):
-            return self.model.stem
+            return self.op_label or self.model.stem
         if isinstance(self.model, Steps):
             return self.model.network
-        shapes = ", ".join("x".join(map(str, tensor.shape or ())) for tensor in self.model.tensors)
-        return f"{self.model.name} {shapes}"
+        return _label(self.model.name, self.model.tensors)
 
     @property
     def phase(self) -> str:
@@ -78,10 +84,15 @@ class Measurement:
     @property
     def graph_key(self) -> tuple[object, ...]:
         """What decides the graph of a row."""
-        shapes = tuple(sorted((self.shapes or {}).items()))
         if isinstance(self.model, Steps):
             return (self.model.network, self.model.phase, self.model.point, self.precision)
-        return (self.model if isinstance(self.model, Path) else self.network, self.batch, shapes)
+        if isinstance(self.model, Graph):
+            return (self.network, tuple(tensor.dtype for tensor in self.model.tensors))
+        return (self.model, self.batch, tuple(sorted((self.shapes or {}).items())))
+
+
+def _label(kind: str, tensors: Sequence[Tensor]) -> str:
+    return f"{kind} {', '.join('x'.join(map(str, tensor.shape or ())) for tensor in tensors)}"
 
 
 def read_measurements(sources: Sequence[Path], *, models: Path | None = None) -> list[Measurement]:
@@ -142,7 +153,7 @@ def _told(rows: Sequence[Measurement], quantity: Quantity) -> list[float]:
 def _repeats(rows: Sequence[Measurement]) -> list[list[Measurement]]:
     groups: dict[object, list[Measurement]] = {}
     for row in rows:
-        groups.setdefault((*row.graph_key, row.chip, row.precision, row.cores), []).append(row)
+        groups.setdefault((*row.graph_key, row.ops, row.chip, row.precision, row.cores), []).append(row)
     return list(groups.values())
 
 
@@ -267,22 +278,64 @@ def _shapes(text: str, source: Path, line: str) -> Mapping[str, tuple[int, ...]]
 
 
 def _run(folder: Path) -> Iterator[Measurement]:
-    """The latency of a run of a model that is there; else its ops, where they are told with their shapes."""
+    """The ops of a run, by the model that it is of or by their shapes; where neither tells of them, its latency."""
     run = read_run(folder)
     latency, model = run.summary.latency, Path(run.info.model)
     told = read_recording(folder, run)
-    if told is not None and run.info.provenance is Provenance.MEASURED and not model.is_file():
-        rows = [row for row in (_recorded_op(op, number, folder) for number, op in enumerate(told.ops)) if row]
-        if rows:
-            yield from rows
-            return
+    rows: list[Measurement] = []
+    if told is not None and run.info.provenance is Provenance.MEASURED:
+        rows = _ops_of_model(told.ops, model, run.info, folder) if model.is_file() else []
+        rows = rows or [row for row in (_recorded_op(op, n, folder) for n, op in enumerate(told.ops)) if row]
+    if rows:
+        yield from rows
+        return
     if latency.provenance is not Provenance.MEASURED or not latency.value_ns:
         raise ImportFileError(str(folder), "", f"its latency is {latency.provenance}; expected a measured run")
     if not model.is_file():
         raise ImportFileError(
             str(folder), "", f"its model {printable(str(model))} is not there; expected the file it is of"
         )
-    yield Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, cores=None)
+    yield Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, precision=_precision(run.info))
+
+
+def _precision(info: RunInfo) -> str | None:
+    """That it was asked for in; None: as the model has it."""
+    found = info.options.get("precision")
+    return found if isinstance(found, str) and found.lower() not in _FLOAT else None
+
+
+def _ops_of_model(ops: Sequence[OpRecord], path: Path, info: RunInfo, folder: Path) -> list[Measurement]:
+    """What ops of a model took, each with those that ran as a part of it; none where most of the time is of others.
+
+    A row is what the runtime ran as one. Time of copies and reorders that it added is of no op of the model, and ops
+    that only rename bytes have no time on any target.
+    """
+    batch = info.batch if info.batch is not None and info.batch > 1 else None
+    try:
+        graph = graph_of(path, batch=batch)
+    except ProfilerError:
+        return []  # the row of its latency says what is wrong with it
+    counts = Counter(op.name for op in graph.ops)
+    known = {op.name: op for op in graph.ops if counts[op.name] == 1}
+    found = []
+    for op in ops:
+        took = op.time_ns if op.median_ns is None else op.median_ns
+        own = known.get(op.name)
+        if own is None or own.family is Family.VIEW or not took:
+            continue
+        tensors = [graph.tensors[t] for t in (*own.inputs, *own.outputs) if t != ABSENT]
+        row = Measurement(
+            place=f"{folder.name}: {printable(op.name)}",
+            model=path,
+            seconds=took / 1e9,
+            precision=_precision(info),
+            batch=batch,
+            ops=tuple(dict.fromkeys((op.name, *op.covers))),
+            op_label=_label(own.kind, tensors),
+        )
+        found.append(row)
+    whole = sum(op.time_ns or 0 for op in ops) / 1e9
+    return found if sum(row.seconds for row in found) >= _LEAST_JOINED * whole else []
 
 
 def _recorded_op(op: OpRecord, number: int, folder: Path) -> Measurement | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from ..core.errors import ModelError, UsageError
 from ..estimate.build_report import PeakRam, peak_ram
@@ -21,7 +23,9 @@ from ..readers import graph_of
 from ..recording.resources import Range
 from .measurements import Measurement, Steps, of_one_op
 from .quantities import Quantity
-from .terms import Terms, energy_terms, ram_terms, terms_of
+from .terms import Terms, energy_terms, fitted_keys, ram_terms, terms_of, values_of
+
+ENDS = ("smallest", "largest")  # of a figure's range
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Priced:
 
     parts: tuple[tuple[Estimate, float], ...]
     stored: Graph | None = None  # as it is in its file, where that ran: an interpreter may plan it
+    ops: tuple[str, ...] = ()  # of the model, that are meant; empty: all of it, and the call
 
     @property
     def target(self) -> Target:
@@ -40,6 +45,8 @@ class Priced:
         """What the target says, with its range; an error where it says nothing."""
         if quantity is Quantity.RAM:
             return self._ram_range()
+        if self.ops:
+            return self._ops_range()
         found = [(_told(part, quantity), times) for part, times in self.parts]
         ends = ("value", "low", "high")
         total = Range(*(sum(getattr(each, end) * times for each, times in found) for end in ends))
@@ -52,7 +59,7 @@ class Priced:
         if quantity is Quantity.RAM:
             ram = self._ram()
             return ram_terms(ram.total - (ram.kept or 0 if ram.figure else 0), ram.figure, self.target, keys)
-        for part, _ in self.parts:
+        for part, _ in self.parts if not self.ops else ():
             _told(part, quantity)
         if quantity is Quantity.ENERGY:
             return energy_terms(self._draws, self.target, keys)
@@ -70,11 +77,35 @@ class Priced:
 
     @property
     def _costs(self) -> list[tuple[Cost, float]]:
+        if self.ops:
+            return self._costs_of_ops()
         return [(cost, trips * times) for part, times in self.parts for cost, trips in part.costs]
 
     @property
     def _draws(self) -> list[tuple[Energy, Cost, float]]:
         return [(energy, cost, trips * times) for part, times in self.parts for energy, cost, trips in part.draws]
+
+    def _costs_of_ops(self) -> list[tuple[Cost, float]]:
+        """Costs of the layers that some ops of the model are run as; an error where there is none."""
+        layers = [layer for layer in self.parts[0][0].layers if layer.name in self.ops]
+        if not layers:
+            raise UsageError("runs as a part of another op on the target; expected an op that has a time of its own")
+        unknown = next((layer.unknown for layer in layers if layer.cost is None), None)
+        if unknown is not None:
+            raise UsageError(unknown)
+        costs: list[tuple[Cost, float]] = [(layer.cost, layer.trips or 1) for layer in layers if layer.cost is not None]
+        if not any(cost.total for cost, _ in costs):
+            raise UsageError("takes no time on the target")
+        return costs
+
+    def _ops_range(self) -> Range:
+        """The time of some ops: errors seen where the target is calibrated, else its figures from end to end."""
+        costs, target = self._costs, self.target
+        keys = fitted_keys(target)
+        low, high = (np.log([getattr(f, end) / f.value for f in values_of(target, keys).values()]) for end in ENDS)
+        fast, slow = terms_of(costs, target, keys).ends(low, high)
+        value = float(terms_of(costs, target, ()).total(np.zeros((1, 0)))[0][0])
+        return calibrated_range(value, costs, target)[0] if target.calibration is not None else Range(value, fast, slow)
 
     def _ram(self) -> PeakRam:
         """The peak of the report; an error where the report has none."""
@@ -113,9 +144,17 @@ class Models:
 
     def __init__(self) -> None:
         self._read: dict[object, Graph] = {}
+        self._last: tuple[object, Target, Priced] | None = None
 
     def priced(self, row: Measurement, target: Target) -> Priced:
-        """What a target says of a row, in its precision and on its cores."""
+        """What a target says of a row, in its precision and on its cores. Rows of one model come one behind the other:
+        it is estimated once for all of them."""
+        key = (*row.graph_key, row.precision, row.cores)
+        if self._last is None or self._last[0] != key or self._last[1] is not target:
+            self._last = key, target, self._priced(row, target)
+        return replace(self._last[2], ops=row.ops)
+
+    def _priced(self, row: Measurement, target: Target) -> Priced:
         if isinstance(row.model, Steps):
             machine = use_machine(target, cores=row.cores)
             return Priced(tuple((estimate(graph, machine), times) for graph, times in row.model.graphs(target)))

@@ -58,6 +58,13 @@ class Terms:
         counted = parts * np.repeat(binds, widths, axis=1)
         return longest.sum(axis=1), counted @ self.exponents
 
+    def ends(self, low: Floats, high: Floats) -> tuple[float, float]:
+        """Least and most that it comes to: every rate at the top of its range and every cost at the bottom, and the
+        other way round. The ends of figures are logarithms relative to those priced with."""
+        rates = self.exponents.min(axis=0, initial=0.0) < 0
+        least, most = self.total(np.array([np.where(rates, high, low), np.where(rates, low, high)]))[0].tolist()
+        return least, most
+
 
 def terms_of(costs: Sequence[tuple[Cost, float]], target: Target, keys: Sequence[str]) -> Terms:
     """Terms of a network's latency.

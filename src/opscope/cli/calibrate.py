@@ -31,7 +31,7 @@ examples:
   opscope report model.onnx --target ./mychip-fitted.toml
 
 Columns of a CSV file: model (a file, or its name in --models) and latency_ms; also energy_uj, ram_bytes, chip,
-precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A run that was measured counts as one row.
+precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A run that was measured counts op by op.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:

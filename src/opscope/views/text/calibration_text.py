@@ -69,7 +69,7 @@ def _errors(rows: Sequence[Prediction], quantity: Quantity) -> Iterator[str]:
             quantity.text(row.measured),
             quantity.text(row.predicted),
             f"{row.error:+.0%}",
-            f"{ruled_by(row)} ({max(row.shares.values(), default=0.0):.0%} of the {what})",
+            f"{ruled_by(row)} ({max(row.shares.values()):.0%} of the {what})" if row.shares else "—",
         )
         for row in worst
     ]

@@ -190,12 +190,13 @@ def calibrate(
         machine = chips.index(measurement.chip) if variants is not None else 0
         for quantity in quantities([measurement]):
             terms = pricing.terms(measurement, quantity, machines[machine])
-            if isinstance(terms, str):
-                skipped.add(measurement, quantity, terms)
-                continue
-            row = Row(measurement.network, machine, terms, log(measurement.of(quantity) or 0.0), _moves(quantity, keys))
-            if beyond := _beyond(row, priors, quantity):
-                skipped.add(measurement, quantity, beyond)
+            row = (
+                terms
+                if isinstance(terms, str)
+                else _row(measurement, quantity, terms, machine=machine, priors=priors, keys=keys)
+            )
+            if isinstance(row, str):
+                skipped.add(measurement, quantity, row)
                 continue
             rows.append(row)
             kept.append((measurement, quantity))
@@ -211,17 +212,18 @@ def calibrate(
     return _result(problem, found, left_out)
 
 
-def _moves(quantity: Quantity, keys: Sequence[str]) -> Floats | None:
-    """Energies tell of watts and picojoules alone: how long they are drawn is told by times, which are better known."""
-    return np.array([makes(key) is quantity for key in keys], np.float64) if quantity is Quantity.ENERGY else None
+def _row(
+    measurement: Measurement, quantity: Quantity, terms: Terms, *, machine: int, priors: Priors, keys: Sequence[str]
+) -> Row | str:
+    """What was measured as a row of the fit; or why no figures inside their ranges give it, nor nearly.
 
-
-def _beyond(row: Row, priors: Priors, quantity: Quantity) -> str:
-    """Why no figures inside their ranges give what was measured, nor nearly; empty: some may."""
-    least, most = row.terms.ends(priors.low[row.machine], priors.high[row.machine])
-    measured = exp(row.log_measured)
+    Energies tell of watts and picojoules alone: how long they are drawn is told by times, which are better known.
+    """
+    measured = measurement.of(quantity) or 0.0
+    least, most = terms.ends(priors.low[machine], priors.high[machine])
     if least / _NEARLY <= measured <= most * _NEARLY:
-        return ""
+        moves = np.array([makes(key) is quantity for key in keys], np.float64) if quantity is Quantity.ENERGY else None
+        return Row(measurement.network, machine, terms, log(measured), moves)
     possible = f"{quantity.text(least)} – {quantity.text(most)}"
     return f"measured {quantity.text(measured)}; ranges of the figures allow {possible}"
 

@@ -177,8 +177,8 @@ def _terms(pieces: Iterable[Sequence[_Piece]], columns: int) -> Terms:
 
 
 def fitted_keys(target: Target, quantity: Quantity = Quantity.LATENCY) -> tuple[str, ...]:
-    """Figures that a fit to a quantity may move: those that make it, and have a range."""
-    ranged = (key for key, figure in figures(target) if figure.smallest < figure.largest)
+    """Figures that a fit to a quantity may move: those that make it, and have a range, whose logarithms there are."""
+    ranged = (key for key, figure in figures(target) if 0 < figure.smallest < figure.largest)
     return tuple(key for key in ranged if makes(key) is quantity)
 
 

@@ -142,6 +142,13 @@ def test_energies_move_no_figure_of_time(base: Target, rows: list[Measurement]) 
     )
 
 
+def test_a_figure_that_may_be_nothing_stays(base: Target, rows: list[Measurement]) -> None:
+    source = next(iter(base.sources))
+    sheet = with_figures(base, {"idle_watts": Figure(0.5, source, 0.0, 5.0)})
+    assert "idle_watts" not in fitted_keys(sheet, Quantity.ENERGY)
+    assert "idle_watts" not in calibrate(sheet, rows).figures[0]
+
+
 def test_figures_stay_inside_their_ranges(base: Target, rows: list[Measurement]) -> None:
     fitted = calibrate(base, [replace(row, joules=9.0 * (row.joules or 0.0)) for row in rows])
     for key, sheet in values_of(base, fitted_keys(base, Quantity.ENERGY)).items():

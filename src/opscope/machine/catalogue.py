@@ -378,6 +378,8 @@ def for_language_models(target: Target) -> Target:
     found = target.language_models
     if target.tiling is not None:
         target = replace(target, tiling=replace(target.tiling, keeps_constants=False))
+    if any(memory.resident_share is not None for memory in target.memories):
+        target = replace(target, memories=tuple(replace(each, resident_share=None) for each in target.memories))
     if found is None:
         return target
     fitted = found.calibration is not None

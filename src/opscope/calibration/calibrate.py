@@ -427,6 +427,7 @@ def _figures(own: Mapping[str, Figure], base: Mapping[str, Figure], logs: Floats
     found = {}
     for (key, sheet), move, sigma in zip(own.items(), logs, sigmas, strict=True):
         value = min(max(base[key].value * exp(move), sheet.smallest), sheet.largest)
-        reach = exp(sigma * RANGE_SIGMAS / 2)
+        whole = log(sheet.largest / sheet.smallest)  # no more is left of it, however little is told
+        reach = exp(min(sigma * RANGE_SIGMAS / 2, whole))
         found[key] = Figure(value, SOURCE, max(value / reach, sheet.smallest), min(value * reach, sheet.largest))
     return found

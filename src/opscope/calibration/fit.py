@@ -29,6 +29,7 @@ MOST_STEPS = 25
 _LONGEST_STEP = 0.7
 _DAMPING = 0.7  # of a step: which resource binds an op may change on the way
 _SMALL_STEP = 2e-3
+_MANY_ROWS = 3  # for each figure
 _SIGMAS_IN_RANGE = 2 * 2.576  # from end to end of the middle 99 %
 
 
@@ -102,11 +103,19 @@ def solved(scaled: Floats, variances: tuple[Floats, Floats], machine: npt.NDArra
     right = np.column_stack((wanted, common))
     for number in np.unique(machine):
         mine = machine == number
-        block = np.eye(int(mine.sum())) + (scaled[mine] * variances[1]) @ scaled[mine].T
-        right[mine] = np.linalg.solve(block, right[mine])
+        right[mine] = _within(scaled[mine], variances[1], right[mine])
     alone, through = right[:, 0], right[:, 1:]
     inner = np.eye(common.shape[1]) + common.T @ through
     return np.asarray(alone - through @ np.linalg.solve(inner, common.T @ alone))
+
+
+def _within(scaled: Floats, variances: Floats, right: Floats) -> Floats:
+    """(1 + S V Sᵀ)⁻¹ applied to columns; of many more rows than figures in the space of figures, where it is small."""
+    rows, figures = scaled.shape
+    if rows <= _MANY_ROWS * figures:
+        return np.asarray(np.linalg.solve(np.eye(rows) + (scaled * variances) @ scaled.T, right))
+    own = scaled * np.sqrt(variances)
+    return np.asarray(right - own @ np.linalg.solve(np.eye(figures) + own.T @ own, own.T @ right))
 
 
 def _logs(shared: Floats, own: Floats, priors: Priors) -> Floats:

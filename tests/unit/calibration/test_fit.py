@@ -75,6 +75,16 @@ def test_the_fitted_target_says_what_the_fit_said(found: Calibrated, base: Targe
         assert seconds_on(target, row.measurement.model) == pytest.approx(row.fitted, rel=1e-6)
 
 
+@pytest.mark.parametrize("rows", [3, 40])  # fewer than figures, and many more
+def test_what_is_solved_is_solved_in_either_space(rows: int) -> None:
+    draw, figures = np.random.default_rng(rows), 6
+    scaled, wanted = draw.normal(size=(rows, figures)), draw.normal(size=rows)
+    variances = draw.uniform(0.1, 2, figures), draw.uniform(0.1, 2, figures)
+    machine = np.zeros(rows, np.int64)
+    whole = np.eye(rows) + (scaled * (variances[0] + variances[1])) @ scaled.T
+    assert solved(scaled, variances, machine, wanted) == pytest.approx(np.linalg.solve(whole, wanted), rel=1e-9)
+
+
 @pytest.mark.parametrize("factor", [0.05, 300.0])
 def test_figures_stay_inside_their_ranges(factor: float, base: Target, models: dict[str, Path]) -> None:
     rows = [replace(row, seconds=row.seconds * factor) for row in rows_of(base, models)]

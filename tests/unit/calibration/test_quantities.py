@@ -142,6 +142,16 @@ def test_energies_move_no_figure_of_time(base: Target, rows: list[Measurement]) 
     )
 
 
+def test_peaks_that_nothing_explains_leave_all_of_a_range_open(base: Target, rows: list[Measurement]) -> None:
+    key = "runtime.bytes"
+    small = with_figures(base, {key: replace(dict(catalogue.figures(base))[key], value=30.0, low=3.0, high=300.0)})
+    wild = [
+        replace(row, ram_bytes=(row.ram_bytes or 0.0) * (5 if number % 2 else 0.3)) for number, row in enumerate(rows)
+    ]
+    figure = calibrate(small, wild).figures[0][key]
+    assert (figure.smallest, figure.largest) == pytest.approx((3.0, 300.0))
+
+
 def test_a_figure_that_may_be_nothing_stays(base: Target, rows: list[Measurement]) -> None:
     source = next(iter(base.sources))
     sheet = with_figures(base, {"idle_watts": Figure(0.5, source, 0.0, 5.0)})

@@ -40,7 +40,7 @@ def errors(found: Calibrated) -> None:
     """One line for each precision."""
     for precision in sorted({row.measurement.precision or "float" for row in found.predictions}):
         rows = [row for row in found.predictions if (row.measurement.precision or "float") == precision]
-        all_of, width = judged(rows), median(row.high_s / row.low_s for row in rows)
+        all_of, width = judged(rows), median(row.high / row.low for row in rows)
         print(
             f"{precision}: {len(rows)} rows, median {all_of.median_error:.1%}, 90th percentile {all_of.p90_error:.1%}, "
             f"in range {all_of.coverage:.1%}, width {width:.2f}"

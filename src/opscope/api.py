@@ -280,9 +280,9 @@ def calibrate(
     by_chip: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Calibrated:
-    """Fit the figures of a target that have a range to measured latencies: CSV files (columns model, latency_ms, …) and
-    measured runs. With `by_chip`, rows of several chips (column chip) are fitted together, each chip on its own target
-    where the catalogue has one of its name."""
+    """Fit the figures of a target that have a range to what was measured: CSV files (columns model, latency_ms, also
+    energy_uj, ram_bytes, …) and measured runs, op by op. With `by_chip`, rows of several chips (column chip) are fitted
+    together, each chip on its own target where the catalogue has one of its name."""
     from .language_models import calibrated
 
     return calibrated.calibrate(target, measurements, models=_path(models), by_chip=by_chip, progress=progress)
@@ -295,7 +295,8 @@ def validate(
     models: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
-    """Predict what was measured; returns the predictions, and why others could not be made."""
+    """Predict what was measured, latencies and where rows have them energies and peaks of RAM (`quantity` of a
+    prediction); returns the predictions, and why others could not be made."""
     from .language_models import calibrated
 
     return calibrated.validate(target, measurements, models=_path(models), progress=progress)

@@ -151,6 +151,28 @@ def test_validate_as_json(fitted: Path, nets: Path, capsys: pytest.CaptureFixtur
     assert (found["schema"], found["all"]["rows"], len(found["failed"])) == ("opscope.calibration/1", 5, 1)
 
 
+def test_energies_and_peaks_of_ram_are_fitted_and_judged_beside_latencies(
+    nets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["model,latency_ms,energy_uj,ram_bytes", "kws,60,1500,22000", "small,9,230,", "fc,30,800,"]
+    (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
+    mine, given = tmp_path / "mine.toml", ("--from", tmp_path / "rows.csv", "--models", nets)
+    code, out, _ = opscope(capsys, "calibrate", "cortex-m33", *given, "-o", mine)
+    assert code == 0
+    assert "energy, energy_uj" in out
+    assert "engines[0].busy_watts" in out
+    document = json.loads(mine.with_suffix(".calibration.json").read_text(encoding="utf-8"))
+    assert [row["measured_uj"] for row in document["energy"]["rows"]] == pytest.approx([1500, 230, 800])
+    assert [row["measured_bytes"] for row in document["ram"]["rows"]] == [22000]
+    assert document["energy"]["calibration"]["rows"] == 3
+    assert "network: energy" in mine.with_suffix(".calibration.html").read_text(encoding="utf-8")
+    assert catalogue.load(str(mine)).energy.validation is not None
+    code, out, _ = opscope(capsys, "validate", mine, *given, "--max-median", "0.01%")
+    assert code == 1
+    assert "FAIL: median error of energy_uj is" in out
+    assert "FAIL: median error of ram_bytes is" in out
+
+
 @pytest.mark.parametrize("word", ["much", "-1%", "nan", "inf", ""])
 def test_a_limit_that_is_no_share_is_refused(word: str, nets: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = opscope(capsys, "validate", "hexagon", "--from", nets / "slow.csv", f"--max-median={word}")

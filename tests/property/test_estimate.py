@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from build import Sketch, engine, figure, memory, target
 from opscope.estimate.build_report import build_report
 from opscope.estimate.canonical import canonicalise
-from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
+from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.precision import in_precision, precisions, with_precision
 from opscope.estimate.price import Machine
 from opscope.estimate.quantiser import add_pairs
+from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Role
 from opscope.machine import catalogue as targets

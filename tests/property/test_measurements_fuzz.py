@@ -14,7 +14,7 @@ from opscope.core.errors import ImportFileError
 SETTINGS = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
 )
-COLUMNS = ("model", "latency_ms", "chip", "precision", "batch", "cores", "shapes")
+COLUMNS = ("model", "latency_ms", "chip", "precision", "batch", "cores", "shapes", "energy_uj", "ram_bytes")
 CELLS = st.one_of(
     st.text(max_size=12),
     st.floats(width=32).map(str),
@@ -38,8 +38,8 @@ def check(folder: Path, content: bytes) -> None:
     for row in rows:
         assert isinstance(row.model, Path)
         assert row.model.is_file()
-        assert isfinite(row.seconds)
-        assert row.seconds > 0
+        for value in (row.seconds, row.joules, row.ram_bytes):
+            assert value is None or (isfinite(value) and value > 0)
         assert row.batch is None or row.batch > 0
         assert all(extent > 0 for extents in (row.shapes or {}).values() for extent in extents)
 
@@ -51,7 +51,7 @@ def test_any_bytes_are_rows_or_one_line(tmp_path: Path, content: bytes) -> None:
 
 
 @SETTINGS
-@given(st.lists(st.lists(CELLS, min_size=5, max_size=5), min_size=1, max_size=4))
+@given(st.lists(st.lists(CELLS, min_size=7, max_size=7), min_size=1, max_size=4))
 def test_any_cells_are_rows_or_one_line(tmp_path: Path, table: list[list[str]]) -> None:
     lines = [",".join(COLUMNS), *(",".join(("net", "1", *row)) for row in table)]
     check(tmp_path, "\n".join(lines).encode("utf-8", "surrogatepass"))

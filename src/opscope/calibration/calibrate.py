@@ -6,6 +6,7 @@ the network is predicted: those errors set the range that later predictions get,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
@@ -14,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProfilerError, UsageError, printable
-from ..core.units import format_seconds
-from ..estimate.ranges import RANGE_SIGMAS, shares
+from ..estimate.ranges import RANGE_SIGMAS
 from ..graph.graph import Graph
 from ..machine.calibration import OP, Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
 from .fit import Fit, Priors, Row, fit, linearise
 from .left_out import COVERAGE, SPREAD, LeftOut
-from .measurements import Measurement, contradictions, of_chip, repeated_once
+from .measurements import Measurement, contradictions, of_chip, quantities, repeated_once
 from .priced import Models
-from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, terms_of, values_of
+from .quantities import Quantity
+from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, makes, values_of
 
 MOST_FOLDS = 40
 SOURCE = "fit"
@@ -46,21 +47,48 @@ class Prediction:
 
     measurement: Measurement
     machine: int
-    fitted_s: float
-    left_out_s: float | None  # None: too few networks to leave one out
-    low_s: float
-    high_s: float
-    shares: Mapping[str, float]  # of the time, by figure
+    fitted: float  # seconds, joules or bytes, as the others
+    left_out: float | None  # None: too few networks to leave one out
+    low: float
+    high: float
+    shares: Mapping[str, float]  # of the time, of the energy or of the RAM, by figure
+    quantity: Quantity = Quantity.LATENCY
+
+    @property
+    def measured(self) -> float:
+        return self.measurement.of(self.quantity) or 0.0
+
+    @property
+    def predicted(self) -> float:
+        """For a network that was left out where there are enough."""
+        return self.fitted if self.left_out is None else self.left_out
 
     @property
     def error(self) -> float:
-        """Predicted ÷ measured - 1, for a network that was left out where there are enough."""
-        found = self.fitted_s if self.left_out_s is None else self.left_out_s
-        return found / self.measurement.seconds - 1
+        """Predicted ÷ measured - 1."""
+        return self.predicted / self.measured - 1
 
     @property
     def inside(self) -> bool:
-        return self.low_s <= self.measurement.seconds <= self.high_s
+        return self.low <= self.measured <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a fit found out of one quantity."""
+
+    calibrations: tuple[Calibration, ...]  # of each machine, and of one that nothing was measured of
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def calibration(self) -> Calibration:
+        """What holds for machines of the family that nothing was measured of, or for the one that was fitted."""
+        return self.calibrations[-1]
+
+    @property
+    def judges(self) -> bool:
+        """Whether errors are of networks that were left out: with fewer than three none is."""
+        return bool(self.predictions) and self.predictions[0].left_out is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +100,43 @@ class Calibrated:
     targets: tuple[Target, ...]  # of each machine, before the fit
     figures: tuple[Mapping[str, Figure], ...]  # of each machine, by key
     shared: Mapping[str, Figure]  # of a machine that nothing was measured of
-    calibrations: tuple[Calibration, ...]  # of each machine, and of one that nothing was measured of
-    predictions: tuple[Prediction, ...]
+    found: Mapping[Quantity, Told]  # latencies first
     skipped: tuple[str, ...]  # measurements that no prediction can be made for, and why; and those that contradict
 
     @property
     def calibration(self) -> Calibration:
-        """What holds for machines of the family that nothing was measured of, or for the one that was fitted."""
-        return self.calibrations[-1]
+        """To latencies."""
+        return self.told(Quantity.LATENCY).calibration
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """Of latencies."""
+        return self.told(Quantity.LATENCY).predictions
+
+    @property
+    def others(self) -> Mapping[Quantity, Told]:
+        """What was measured beside latencies."""
+        return {quantity: told for quantity, told in self.found.items() if quantity is not Quantity.LATENCY}
 
     @property
     def judges(self) -> bool:
-        """Whether errors are of networks that were left out: with fewer than three none is."""
-        return bool(self.predictions) and self.predictions[0].left_out_s is not None
+        return self.told(Quantity.LATENCY).judges
 
     @property
     def of_language_models(self) -> bool:
         return any(row.measurement.phase for row in self.predictions)
 
-    def validation(self, machine: int | None = None) -> Validation:
-        """Errors on networks left out; of one machine, or of all."""
-        rows = [row for row in self.predictions if machine in (None, row.machine)]
-        return judged(rows)
+    def told(self, quantity: Quantity) -> Told:
+        return self.found[quantity]
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return tuple(self.found)
+
+    def validation(self, machine: int | None = None, quantity: Quantity = Quantity.LATENCY) -> Validation | None:
+        """Errors on networks left out; of one machine, or of all; None: nothing was measured there."""
+        rows = [row for row in self.told(quantity).predictions if machine in (None, row.machine)]
+        return judged(rows) if rows else None
 
 
 def judged(rows: Sequence[Prediction]) -> Validation:
@@ -104,9 +147,32 @@ def judged(rows: Sequence[Prediction]) -> Validation:
         rows=len(rows),
         median_error=float(np.median(errors)),
         p90_error=float(np.quantile(errors, 0.9)),
-        coverage=float(np.mean([row.inside for row in rows])),
+        coverage=None if all(row.low == row.high for row in rows) else float(np.mean([row.inside for row in rows])),
         source=SOURCE,
     )
+
+
+class Skipped:
+    """Measurements that no prediction can be made for, and why."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Quantity, str, str]] = []
+
+    def add(self, row: Measurement, quantity: Quantity, why: str) -> None:
+        self.rows.append((quantity, row.place, why))
+
+    def texts(self) -> list[str]:
+        """One for each row; where all of several lack the same, and it is not the latency, one for all of them."""
+        alike: Counter[tuple[Quantity, str]] = Counter(
+            (quantity, why) for quantity, _, why in self.rows if quantity is not Quantity.LATENCY
+        )
+        found = {
+            (quantity, why): f"{quantity.column} of {count} rows: {why}"
+            for (quantity, why), count in alike.items()
+            if count > 1
+        }
+        each = [found.get((quantity, why), f"{place}: {why}") for quantity, place, why in self.rows]
+        return list(dict.fromkeys(each))
 
 
 def calibrate(
@@ -128,7 +194,8 @@ def calibrate(
     measurements = repeated_once(given)
     chips = tuple(dict.fromkeys(row.chip for row in measurements)) if variants is not None else ("",)
     machines = [target if variants is None else variants.get(chip, target) for chip in chips]
-    keys = tuple(fitted) or fitted_keys(target)
+    measured = quantities(measurements)
+    keys = tuple(fitted) or tuple(key for quantity in measured for key in fitted_keys(target, quantity))
     if not keys:
         raise UsageError(f"{target.name}: no figure that makes time has a range; expected low and high of some")
     for chip, sheet in zip(chips, machines, strict=True):
@@ -138,42 +205,45 @@ def calibrate(
             raise UsageError(f"chip {printable(chip)}: has no {lacks}; expected a target that extends {target.name}")
     priors = _priors(machines, target, keys)
     pricing = _Pricing(target, keys)
-    rows, kept, skipped = [], [], contradictions(given)
+    rows, kept, skipped = [], [], Skipped()
     for number, measurement in enumerate(measurements):
         machine = chips.index(measurement.chip) if variants is not None else 0
-        terms = pricing.terms(measurement, machines[machine])
-        if isinstance(terms, str):
-            skipped.append(f"{measurement.place}: {terms}")
-            continue
-        row = Row(measurement.network, machine, terms, log(measurement.seconds))
-        if beyond := _beyond(row, priors):
-            skipped.append(f"{measurement.place}: {beyond}")
-            continue
-        rows.append(row)
-        kept.append(measurement)
+        for quantity in quantities([measurement]):
+            terms = pricing.terms(measurement, quantity, machines[machine])
+            row = (
+                terms
+                if isinstance(terms, str)
+                else _row(measurement, quantity, terms, machine=machine, priors=priors, keys=keys)
+            )
+            if isinstance(row, str):
+                skipped.add(measurement, quantity, row)
+                continue
+            rows.append(row)
+            kept.append((measurement, quantity))
         progress(f"priced {number + 1} of {len(measurements)} measurements")
-    if not rows:
-        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {skipped[-1]}")
+    told = [*contradictions(given), *skipped.texts()]
+    if not any(quantity is Quantity.LATENCY for _, quantity in kept):
+        raise UsageError(f"none of {len(measurements)} measurements can be predicted: {told[-1]}")
     problem = _Problem(
-        target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(skipped), pricing.fixed
+        target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(told), pricing.fixed
     )
     return _result(problem, fit(rows, priors), progress)
 
 
-def _beyond(row: Row, priors: Priors) -> str:
-    """Why no figures inside their ranges give a measured time, nor nearly; empty: some may.
+def _row(
+    measurement: Measurement, quantity: Quantity, terms: Terms, *, machine: int, priors: Priors, keys: Sequence[str]
+) -> Row | str:
+    """What was measured as a row of the fit; or why no figures inside their ranges give it, nor nearly.
 
-    The fastest machine has every rate at the top of its range and every cost at the bottom.
+    Energies tell of watts and picojoules alone: how long they are drawn is told by times, which are better known.
     """
-    rates = row.terms.exponents.min(axis=0, initial=0.0) < 0
-    low, high = priors.low[row.machine], priors.high[row.machine]
-    ends = np.array([np.where(rates, high, low), np.where(rates, low, high)])
-    fastest, slowest = row.terms.latency(ends)[0].tolist()
-    seconds = exp(row.log_seconds)
-    if fastest / _NEARLY <= seconds <= slowest * _NEARLY:
-        return ""
-    possible = f"{format_seconds(fastest)} – {format_seconds(slowest)}"
-    return f"measured {format_seconds(seconds)}; ranges of the figures allow {possible}"
+    measured = measurement.of(quantity) or 0.0
+    least, most = terms.ends(priors.low[machine], priors.high[machine])
+    if least / _NEARLY <= measured <= most * _NEARLY:
+        moves = np.array([makes(key) is quantity for key in keys], np.float64) if quantity is Quantity.ENERGY else None
+        return Row(measurement.network, machine, terms, log(measured), moves)
+    possible = f"{quantity.text(least)} – {quantity.text(most)}"
+    return f"measured {quantity.text(measured)}; ranges of the figures allow {possible}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +256,15 @@ class _Problem:
     keys: tuple[str, ...]
     priors: Priors
     rows: tuple[Row, ...]
-    measurements: tuple[Measurement, ...]  # of the rows
+    measurements: tuple[tuple[Measurement, Quantity], ...]  # of the rows
     skipped: tuple[str, ...]
-    fixed: Mapping[str, float]  # largest share of a time of each figure that stays as it is
+    fixed: Mapping[Quantity, Mapping[str, float]]  # largest share of each figure that stays as it is
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What was measured, latencies first."""
+        found = {quantity for _, quantity in self.measurements}
+        return tuple(quantity for quantity in Quantity if quantity in found)
 
 
 class _Pricing:
@@ -199,26 +275,31 @@ class _Pricing:
         self.keys = keys
         self.models = Models()
         self.found: dict[object, Terms | str] = {}
-        self.fixed: dict[str, float] = {}  # largest share of a time of each figure that stays as it is
+        self.fixed: dict[Quantity, dict[str, float]] = {}  # largest share of each figure that stays as it is
+        self._machines: dict[object, Target] = {}
 
-    def terms(self, row: Measurement, machine: Target) -> Terms | str:
-        """Terms of a measurement, or why there are none."""
+    def terms(self, row: Measurement, quantity: Quantity, machine: Target) -> Terms | str:
+        """Terms of what was measured, or why there are none."""
         fitted = set(self.keys)
         sizes = tuple(figure.value for key, figure in figures(machine) if key not in fitted)
-        key = (*row.graph_key, row.precision, row.cores, sizes)
+        key = (*row.graph_key, row.ops, row.precision, row.cores, quantity, sizes)
         if key not in self.found:
-            self.found[key] = self._priced(row, machine)
+            if sizes not in self._machines:
+                self._machines[sizes] = _with_values(machine, self.target, self.keys)
+            self.found[key] = self._terms(row, quantity, self._machines[sizes])
         return self.found[key]
 
-    def _priced(self, row: Measurement, machine: Target) -> Terms | str:
+    def _terms(self, row: Measurement, quantity: Quantity, machine: Target) -> Terms | str:
         try:
-            found = self.models.priced(row, _with_values(machine, self.target, self.keys))
+            found = self.models.priced(row, machine)
+            terms = found.terms(quantity, self.keys)
         except ProfilerError as error:
             return str(error)
-        for key, share in shares(found.costs, found.target).items():
-            if key not in self.keys:
-                self.fixed[key] = max(share, self.fixed.get(key, 0.0))
-        return terms_of(found.costs, found.target, self.keys)
+        stays = self.fixed.setdefault(quantity, {})
+        for figure, share in found.shares(quantity).items():
+            if figure not in self.keys:
+                stays[figure] = max(share, stays.get(figure, 0.0))
+        return terms
 
 
 def _with_values(machine: Target, base: Target, keys: Sequence[str]) -> Target:
@@ -280,27 +361,14 @@ def _left_out(problem: _Problem, found: Fit, folds: npt.NDArray[np.int64], progr
 
 
 def _result(problem: _Problem, found: Fit, progress: Progress) -> Calibrated:
-    rows, keys, machines = problem.rows, problem.keys, range(len(problem.chips))
-    folds = _folds(rows)
-    shares, inside = linearise(rows, found.logs)
-    unsure, factors = np.zeros(len(keys)), [_DEFAULT_FACTOR] * (len(machines) + 1)
-    if folds is not None:
-        left_out = _left_out(problem, found, folds, progress)
-        unsure = left_out.unsure()
-        factors = left_out.factors(unsure, [*machines, None])
-        errors, reaches = left_out.errors, left_out.reaches(folds)
-    else:
-        open_ = np.array([found.sigmas[row.machine] ** 2 for row in rows])
-        errors, reaches = inside, _DEFAULT_FACTOR * np.sqrt(SPREAD**2 + (shares**2 * open_).sum(axis=1))
-    predictions = []
-    for number, (row, measurement) in enumerate(zip(rows, problem.measurements, strict=True)):
-        fitted = measurement.seconds / exp(inside[number])
-        centre, reach = measurement.seconds / exp(errors[number]), exp(reaches[number])
-        by_key = dict(zip(keys, np.abs(shares[number]).tolist(), strict=True))
-        without = None if folds is None else centre
-        predictions.append(
-            Prediction(measurement, row.machine, fitted, without, centre / reach, centre * reach, by_key)
-        )
+    keys, folds = problem.keys, _folds(problem.rows)
+    left_out = None if folds is None else _left_out(problem, found, folds, progress)
+    told, unsure = {}, np.zeros(len(keys))
+    for quantity in problem.quantities:
+        here = np.array([each is quantity for _, each in problem.measurements])
+        own = None if folds is None or left_out is None else (left_out.chosen(here), folds[here])
+        told[quantity], open_ = _told(problem, quantity, found, own)
+        unsure = np.where([makes(key) in (quantity, None) for key in keys], open_, unsure)
     sheet = values_of(problem.target, keys)
     tables = [
         _figures(values_of(machine, keys), sheet, found.logs[number], np.sqrt(found.sigmas[number] ** 2 + unsure))
@@ -313,24 +381,65 @@ def _result(problem: _Problem, found: Fit, progress: Progress) -> Calibrated:
         problem.machines,
         tuple(tables),
         _figures(sheet, sheet, found.shared, elsewhere),
-        tuple(_calibration(problem, shares, factor) for factor in factors),
-        tuple(predictions),
+        told,
         problem.skipped,
     )
 
 
-def _calibration(problem: _Problem, shares: Floats, factor: float) -> Calibration:
-    moved = {key: float(np.abs(shares[:, number]).max()) for number, key in enumerate(problem.keys)}
-    seen = {key: round(share, 4) for key, share in {**moved, **problem.fixed}.items()}
+def _told(
+    problem: _Problem, quantity: Quantity, found: Fit, left_out: tuple[LeftOut, npt.NDArray[np.int64]] | None
+) -> tuple[Told, Floats]:
+    """What the rows of a quantity say of its errors, and how far off the model is where each figure rules."""
+    keys, machines = problem.keys, range(len(problem.chips))
+    chosen = [number for number, (_, each) in enumerate(problem.measurements) if each is quantity]
+    rows = [problem.rows[number] for number in chosen]
+    measurements = [problem.measurements[number][0] for number in chosen]
+    shares, inside = linearise(rows, found.logs)
+    unsure, factors = np.zeros(len(keys)), [_DEFAULT_FACTOR] * (len(machines) + 1)
+    judges = left_out is not None and len(set(left_out[0].networks)) >= _FEWEST_FOR_FOLDS
+    if left_out is not None and judges:
+        without, folds = left_out
+        unsure = without.unsure()
+        factors = without.factors(unsure, [*machines, None])
+        errors, reaches = without.errors, without.reaches(folds)
+    else:
+        open_ = np.array([found.sigmas[row.machine] ** 2 for row in rows])
+        errors, reaches = inside, _DEFAULT_FACTOR * np.sqrt(SPREAD**2 + (shares**2 * open_).sum(axis=1))
+    predictions = []
+    for number, (row, measurement) in enumerate(zip(rows, measurements, strict=True)):
+        measured = measurement.of(quantity) or 0.0
+        centre, reach = measured / exp(errors[number]), exp(reaches[number])
+        predictions.append(
+            Prediction(
+                measurement=measurement,
+                machine=row.machine,
+                fitted=measured / exp(inside[number]),
+                left_out=centre if judges else None,
+                low=centre / reach,
+                high=centre * reach,
+                shares=dict(zip(keys, np.abs(shares[number]).tolist(), strict=True)),
+                quantity=quantity,
+            )
+        )
+    moved = {key: float(np.abs(shares[:, number]).max()) for number, key in enumerate(keys)}
+    seen = {**moved, **problem.fixed.get(quantity, {})}
+    calibrations = tuple(_calibration(rows, measurements, seen, factor) for factor in factors)
+    return Told(calibrations, tuple(predictions)), unsure
+
+
+def _calibration(
+    rows: Sequence[Row], measurements: Sequence[Measurement], shares: Mapping[str, float], factor: float
+) -> Calibration:
+    seen = {key: round(share, 4) for key, share in shares.items()}
     return Calibration(
-        rows=len(problem.rows),
-        networks=len({row.network for row in problem.rows}),
+        rows=len(rows),
+        networks=len({row.network for row in rows}),
         spread=SPREAD,
         factor=round(factor, 4),
         coverage=COVERAGE,
         seen={key: share for key, share in seen.items() if share > 0},
-        precisions=tuple(sorted({row.precision or "float" for row in problem.measurements})),
-        unit=OP if all(isinstance(row.model, Graph) for row in problem.measurements) else None,
+        precisions=tuple(sorted({row.precision or "float" for row in measurements})),
+        unit=OP if all(row.ops or isinstance(row.model, Graph) for row in measurements) else None,
     )
 
 
@@ -339,6 +448,7 @@ def _figures(own: Mapping[str, Figure], base: Mapping[str, Figure], logs: Floats
     found = {}
     for (key, sheet), move, sigma in zip(own.items(), logs, sigmas, strict=True):
         value = min(max(base[key].value * exp(move), sheet.smallest), sheet.largest)
-        reach = exp(sigma * RANGE_SIGMAS / 2)
+        whole = log(sheet.largest / sheet.smallest)  # no more is left of it, however little is told
+        reach = exp(min(sigma * RANGE_SIGMAS / 2, whole))
         found[key] = Figure(value, SOURCE, max(value / reach, sheet.smallest), min(value * reach, sheet.largest))
     return found

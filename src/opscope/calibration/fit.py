@@ -23,12 +23,13 @@ import numpy.typing as npt
 
 from .terms import Floats, Terms
 
-NOISE = 0.1  # of the logarithm of a latency: what repeats and runtimes differ by
+NOISE = 0.1  # of the logarithm of a measurement: what repeats and runtimes differ by
 FREEDOM = 1.5  # of the Student t: what the model leaves out of a network makes errors many times the noise
 MOST_STEPS = 25
 _LONGEST_STEP = 0.7
 _DAMPING = 0.7  # of a step: which resource binds an op may change on the way
 _SMALL_STEP = 2e-3
+_MANY_ROWS = 3  # for each figure
 _SIGMAS_IN_RANGE = 2 * 2.576  # from end to end of the middle 99 %
 
 
@@ -39,7 +40,8 @@ class Row:
     network: str
     machine: int  # its number among those that are fitted together
     terms: Terms
-    log_seconds: float
+    log_measured: float
+    moves: Floats | None = None  # 1 for each figure that it tells of, 0 for those that others tell of; None: of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,11 @@ def fit(rows: Sequence[Row], priors: Priors, start: Fit | None = None, steps: in
     variances = priors.shared_sigma**2, priors.own_sigma**2
     machine = np.array([row.machine for row in rows], np.int64)
     lowest, highest = (priors.low - priors.centre).min(axis=0), (priors.high - priors.centre).max(axis=0)
+    moves = np.array([np.ones(figures) if row.moves is None else row.moves for row in rows])
     scaled = np.zeros((0, figures))
     for _ in range(steps if rows else 0):
         slopes, residuals = linearise(rows, _logs(shared, own, priors))
+        slopes = slopes * moves
         weights = 1 / np.sqrt(1 + (residuals / NOISE) ** 2 / FREEDOM) / NOISE
         scaled = slopes * weights[:, None]
         wanted = weights * (residuals + np.einsum("rf,rf->r", slopes, shared + own[machine]))
@@ -99,11 +103,19 @@ def solved(scaled: Floats, variances: tuple[Floats, Floats], machine: npt.NDArra
     right = np.column_stack((wanted, common))
     for number in np.unique(machine):
         mine = machine == number
-        block = np.eye(int(mine.sum())) + (scaled[mine] * variances[1]) @ scaled[mine].T
-        right[mine] = np.linalg.solve(block, right[mine])
+        right[mine] = _within(scaled[mine], variances[1], right[mine])
     alone, through = right[:, 0], right[:, 1:]
     inner = np.eye(common.shape[1]) + common.T @ through
     return np.asarray(alone - through @ np.linalg.solve(inner, common.T @ alone))
+
+
+def _within(scaled: Floats, variances: Floats, right: Floats) -> Floats:
+    """(1 + S V Sᵀ)⁻¹ applied to columns; of many more rows than figures in the space of figures, where it is small."""
+    rows, figures = scaled.shape
+    if rows <= _MANY_ROWS * figures:
+        return np.asarray(np.linalg.solve(np.eye(rows) + (scaled * variances) @ scaled.T, right))
+    own = scaled * np.sqrt(variances)
+    return np.asarray(right - own @ np.linalg.solve(np.eye(figures) + own.T @ own, own.T @ right))
 
 
 def _logs(shared: Floats, own: Floats, priors: Priors) -> Floats:
@@ -120,9 +132,9 @@ def linearise(rows: Sequence[Row], logs: Floats) -> tuple[Floats, Floats]:
     for number, row in enumerate(rows):
         groups.setdefault(id(row.terms), []).append(number)
     for numbers in groups.values():
-        seconds, derivatives = rows[numbers[0]].terms.latency(logs[[rows[number].machine for number in numbers]])
-        slopes[numbers] = derivatives / seconds[:, None]
-        residuals[numbers] = [rows[number].log_seconds for number in numbers] - np.log(seconds)
+        totals, derivatives = rows[numbers[0]].terms.total(logs[[rows[number].machine for number in numbers]])
+        slopes[numbers] = derivatives / totals[:, None]
+        residuals[numbers] = [rows[number].log_measured for number in numbers] - np.log(totals)
     return slopes, residuals
 
 

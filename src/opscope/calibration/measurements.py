@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from statistics import median
 
-from ..core.errors import ImportFileError, printable
+from ..core.errors import ImportFileError, ProfilerError, printable
 from ..core.meaning import Direction
 from ..core.provenance import Provenance
-from ..graph.graph import Graph
+from ..graph.graph import ABSENT, Graph, Tensor
+from ..graph.kinds import Family
 from ..machine.target import Target
+from ..readers import graph_of
 from ..recording.folder_reader import read_run
-from ..recording.recording import Recording
+from ..recording.recording import OpRecord, Recording
 from ..recording.recording_file import read_recording
+from ..recording.run import RunInfo
 from .op_rows import LOCAL, OUTER, op_graph
+from .quantities import Quantity
 
 MOST_ROWS = 100_000
-MOST_SECONDS = 1e6
+_LEAST_JOINED = 0.5  # of the time of all ops, that is of ops of the model
 MOST_APART = 3.0  # times that rows which measure the same may differ by
 OP_COLUMNS = ("op_type", "shapes", "dtype", "time_ns")
 _MOST_DIGITS = 9  # of a count
@@ -38,9 +43,12 @@ class Steps:
     graphs: Callable[[Target], Sequence[tuple[Graph, float]]]  # with the types that a target computes in
 
 
+_FIELDS = {Quantity.LATENCY: "seconds", Quantity.ENERGY: "joules", Quantity.RAM: "ram_bytes"}
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured latency."""
+    """What was measured of one inference: its latency, and what else was."""
 
     place: str  # file and line, or the run
     model: Path | Graph | Steps  # a graph: one op, by its shapes
@@ -50,17 +58,24 @@ class Measurement:
     batch: int | None = None
     shapes: Mapping[str, tuple[int, ...]] | None = None
     cores: int | None = None
+    joules: float | None = None
+    ram_bytes: float | None = None  # the peak: activations, scratch and what the runtime keeps; not weights
+    ops: tuple[str, ...] = ()  # of the model, that were measured together; empty: the whole inference
+    op_label: str = ""  # kind and shapes of the first of them
+
+    def of(self, quantity: Quantity) -> float | None:
+        """Seconds, joules or bytes; None: not measured."""
+        return getattr(self, _FIELDS[quantity])  # type: ignore[no-any-return]
 
     @property
     def network(self) -> str:
         """What cross-validation leaves out as one: the same file in any size, precision and batch; or all rows of an op
         of one size."""
         if isinstance(self.model, Path):
-            return self.model.stem
+            return self.op_label or self.model.stem
         if isinstance(self.model, Steps):
             return self.model.network
-        shapes = ", ".join("x".join(map(str, tensor.shape or ())) for tensor in self.model.tensors)
-        return f"{self.model.name} {shapes}"
+        return _label(self.model.name, self.model.tensors)
 
     @property
     def phase(self) -> str:
@@ -70,7 +85,6 @@ class Measurement:
     @property
     def graph_key(self) -> tuple[object, ...]:
         """What decides the graph of a row."""
-        shapes = tuple(sorted((self.shapes or {}).items()))
         if isinstance(self.model, Steps):
             return (self.model.network, self.model.phase, self.model.point, self.precision)
         if isinstance(self.model, Graph):
@@ -79,7 +93,11 @@ class Measurement:
                 tuple((tensor.dtype, tensor.role) for tensor in self.model.tensors),
                 self.model.outputs,
             )
-        return (self.model, self.batch, shapes)
+        return (self.model, self.batch, tuple(sorted((self.shapes or {}).items())))
+
+
+def _label(kind: str, tensors: Sequence[Tensor]) -> str:
+    return f"{kind} {', '.join('x'.join(map(str, tensor.shape or ())) for tensor in tensors)}"
 
 
 def read_measurements(sources: Sequence[Path], *, models: Path | None = None) -> list[Measurement]:
@@ -106,26 +124,41 @@ def of_one_op(target: Target) -> Target:
     return replace(target, call_seconds={}, call_bytes_per_second=None)
 
 
+def quantities(rows: Sequence[Measurement]) -> tuple[Quantity, ...]:
+    """What was measured in some row."""
+    return tuple(quantity for quantity in Quantity if any(row.of(quantity) is not None for row in rows))
+
+
 def repeated_once(rows: Sequence[Measurement]) -> list[Measurement]:
-    """Rows that measure the same become one, with the median of their times: ten repeats are not ten networks."""
-    return [replace(same[0], seconds=median(row.seconds for row in same)) for same in _repeats(rows)]
+    """Rows that measure the same become one, with the median of what they say: ten repeats are not ten networks."""
+    found = []
+    for same in _repeats(rows):
+        middle = {_FIELDS[quantity]: median(_told(same, quantity)) for quantity in quantities(same)}
+        found.append(replace(same[0], **middle))  # type: ignore[arg-type]
+    return found
 
 
 def contradictions(rows: Sequence[Measurement]) -> list[str]:
     """What is to be said of rows that measure the same and differ by more than any runtime explains."""
     found = []
     for same in _repeats(rows):
-        ratio = max(row.seconds for row in same) / min(row.seconds for row in same)
-        if ratio > MOST_APART:
-            places = ", ".join(row.place for row in same[:3]) + (", …" if len(same) > 3 else "")
-            found.append(f"{places}: the same, and times differ by a factor of {ratio:.3g}; the median counts")
+        for quantity in quantities(same):
+            told = _told(same, quantity)
+            if max(told) / min(told) > MOST_APART:
+                places = ", ".join(row.place for row in same[:3]) + (", …" if len(same) > 3 else "")
+                apart = f"{quantity.words} differ by a factor of {max(told) / min(told):.3g}"
+                found.append(f"{places}: the same, and {apart}; the median counts")
     return found
+
+
+def _told(rows: Sequence[Measurement], quantity: Quantity) -> list[float]:
+    return [value for value in (row.of(quantity) for row in rows) if value is not None]
 
 
 def _repeats(rows: Sequence[Measurement]) -> list[list[Measurement]]:
     groups: dict[object, list[Measurement]] = {}
     for row in rows:
-        groups.setdefault((*row.graph_key, row.chip, row.precision, row.cores), []).append(row)
+        groups.setdefault((*row.graph_key, row.ops, row.chip, row.precision, row.cores), []).append(row)
     return list(groups.values())
 
 
@@ -160,7 +193,7 @@ def _read(source: Path, models: Path | None) -> Iterator[Measurement]:
 def _op_row(row: Mapping[str, str | None], source: Path, line: str) -> Measurement:
     """A row that names an op with its shapes, in nanoseconds."""
     cell = {name: (row.get(name) or "").strip() for name in (*OP_COLUMNS, "chip", "cores", "memory")}
-    seconds = _seconds(cell["time_ns"], "time_ns", 1e-9, source, line)
+    seconds = _amount(cell["time_ns"], Quantity.LATENCY, source, line, column="time_ns", unit=1e-9)
     try:
         place = f"{source.name}:{line}"
         graph = op_graph(cell["op_type"], cell["shapes"], cell["dtype"], place, cell["memory"] or OUTER)
@@ -175,17 +208,17 @@ def _op_row(row: Mapping[str, str | None], source: Path, line: str) -> Measureme
     )
 
 
-def _seconds(text: str, name: str, unit: float, source: Path, line: str) -> float:
+def _amount(text: str, quantity: Quantity, source: Path, line: str, *, column: str = "", unit: float = 0.0) -> float:
+    """A measured value in seconds, joules or bytes, from a cell in the units of its column."""
+    name, unit = column or quantity.column, unit or quantity.unit
     try:
         found = float(text) * unit
     except ValueError:
         found = -1.0
-    if not (isfinite(found) and 0 < found < MOST_SECONDS):
-        raise ImportFileError(
-            str(source),
-            line,
-            f"{name} is {printable(repr(text))}; expected a time above 0 and below {MOST_SECONDS / unit:g}",
-        )
+    if not (isfinite(found) and 0 < found < quantity.most):
+        what = "a time" if quantity is Quantity.LATENCY else "a number"
+        problem = f"{name} is {printable(repr(text))}; expected {what} above 0 and below {quantity.most / unit:g}"
+        raise ImportFileError(str(source), line, problem)
     return found
 
 
@@ -202,16 +235,21 @@ def _row(row: Mapping[str, str | None], source: Path, line: str, models: Path) -
     def text(name: str) -> str:
         return (row.get(name) or "").strip()
 
+    def amount(quantity: Quantity) -> float:
+        return _amount(text(quantity.column), quantity, source, line)
+
     precision = text("precision").lower()
     return Measurement(
         place=f"{source.name}:{line.removeprefix('line ')}",
         model=_model(text("model"), models, source, line),
-        seconds=_seconds(text("latency_ms"), "latency_ms", 1e-3, source, line),
+        seconds=amount(Quantity.LATENCY),
         chip=text("chip"),
         precision=None if precision in _FLOAT else precision,
         batch=_whole(text("batch"), "batch", source, line),
         shapes=_shapes(text("shapes"), source, line),
         cores=_whole(text("cores"), "cores", source, line),
+        joules=amount(Quantity.ENERGY) if text(Quantity.ENERGY.column) else None,
+        ram_bytes=amount(Quantity.RAM) if text(Quantity.RAM.column) else None,
     )
 
 
@@ -246,22 +284,64 @@ def _shapes(text: str, source: Path, line: str) -> Mapping[str, tuple[int, ...]]
 
 
 def _run(folder: Path) -> Iterator[Measurement]:
-    """The latency of a run of a model that is there; else its ops, where they are told with their shapes."""
+    """The ops of a run, by the model that it is of or by their shapes; where neither tells of them, its latency."""
     run = read_run(folder)
     latency, model = run.summary.latency, Path(run.info.model)
     told = read_recording(folder, run)
-    if told is not None and run.info.provenance is Provenance.MEASURED and not model.is_file():
-        rows = [row for row in (_recorded_op(told, number, folder) for number in range(len(told.ops))) if row]
-        if rows:
-            yield from rows
-            return
+    rows: list[Measurement] = []
+    if told is not None and run.info.provenance is Provenance.MEASURED:
+        rows = _ops_of_model(told.ops, model, run.info, folder) if model.is_file() else []
+        rows = rows or [row for row in (_recorded_op(told, n, folder) for n in range(len(told.ops))) if row]
+    if rows:
+        yield from rows
+        return
     if latency.provenance is not Provenance.MEASURED or not latency.value_ns:
         raise ImportFileError(str(folder), "", f"its latency is {latency.provenance}; expected a measured run")
     if not model.is_file():
         raise ImportFileError(
             str(folder), "", f"its model {printable(str(model))} is not there; expected the file it is of"
         )
-    yield Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, cores=None)
+    yield Measurement(place=folder.name, model=model, seconds=latency.value_ns / 1e9, precision=_precision(run.info))
+
+
+def _precision(info: RunInfo) -> str | None:
+    """That it was asked for in; None: as the model has it."""
+    found = info.options.get("precision")
+    return found if isinstance(found, str) and found.lower() not in _FLOAT else None
+
+
+def _ops_of_model(ops: Sequence[OpRecord], path: Path, info: RunInfo, folder: Path) -> list[Measurement]:
+    """What ops of a model took, each with those that ran as a part of it; none where most of the time is of others.
+
+    A row is what the runtime ran as one. Time of copies and reorders that it added is of no op of the model, and ops
+    that only rename bytes have no time on any target.
+    """
+    batch = info.batch if info.batch is not None and info.batch > 1 else None
+    try:
+        graph = graph_of(path, batch=batch)
+    except ProfilerError:
+        return []  # the row of its latency says what is wrong with it
+    counts = Counter(op.name for op in graph.ops)
+    known = {op.name: op for op in graph.ops if counts[op.name] == 1}
+    found = []
+    for op in ops:
+        took = op.time_ns if op.median_ns is None else op.median_ns
+        own = known.get(op.name)
+        if own is None or own.family is Family.VIEW or not took:
+            continue
+        tensors = [graph.tensors[t] for t in (*own.inputs, *own.outputs) if t != ABSENT]
+        row = Measurement(
+            place=f"{folder.name}: {printable(op.name)}",
+            model=path,
+            seconds=took / 1e9,
+            precision=_precision(info),
+            batch=batch,
+            ops=tuple(dict.fromkeys((op.name, *op.covers))),
+            op_label=_label(own.kind, tensors),
+        )
+        found.append(row)
+    whole = sum(op.time_ns or 0 for op in ops) / 1e9
+    return found if sum(row.seconds for row in found) >= _LEAST_JOINED * whole else []
 
 
 def _recorded_op(told: Recording, number: int, folder: Path) -> Measurement | None:

@@ -11,6 +11,7 @@ from ..machine.calibration import Calibration
 from ..machine.catalogue import figures
 from ..machine.target import Figure, Target
 from .calibrate import SOURCE, Calibrated
+from .quantities import Quantity
 from .target_file import extends_of, language_models_text, table_text, target_text
 
 ANY_CHIP = "any"
@@ -69,10 +70,15 @@ class Writer:
         )
         if found.of_language_models:
             return "\n".join([head, self.language_models(machine)])
-        tables = [table_text("calibration", self._calibration(machine))]
-        if self.found.judges:
-            tables.append(table_text("validation", found.validation(machine)))
-        return "\n".join([head, *tables])
+        return "\n".join([head, *(text for quantity in found.quantities for text in self._judged(quantity, machine))])
+
+    def _judged(self, quantity: Quantity, machine: int | None) -> list[str]:
+        """The tables of how a quantity was fitted and judged; those of latencies are the target's own."""
+        table = "" if quantity is Quantity.LATENCY else f"{quantity.value}."
+        told = self.found.told(quantity)
+        found = self.found.validation(machine, quantity) if told.judges else None
+        judged = [] if found is None else [table_text(f"{table}validation", found)]
+        return [table_text(f"{table}calibration", self._calibration(machine, quantity)), *judged]
 
     def _extends(self, folder: Path, machine: int | None) -> str:
         """What a file extends: for language models the target of the chip itself, which says all else of it."""
@@ -83,15 +89,18 @@ class Writer:
 
     def told(self, machine: int | None) -> str:
         """What the figures were fitted to."""
-        found, judged = self.found, self.found.validation(machine)
-        chips = len(found.machines)
+        found = self.found
+        judged = {quantity: found.validation(machine, quantity) for quantity in found.quantities}
+        chips, own = len(found.machines), judged.pop(Quantity.LATENCY)
         rows = found.calibration.rows
         together = f", with {rows} of {chips} chips together" if chips > 1 and machine is not None else ""
-        fitted = f"fitted to {judged.rows} measurements of {judged.networks} networks ({self.source}){together}"
-        return f"{fitted}; ranges are what they leave open"
+        others = "".join(f", {each.rows} of {quantity.words}" for quantity, each in judged.items() if each is not None)
+        counted = f"{own.rows} measurements of {own.networks} networks" if own is not None else "none of its own"
+        return f"fitted to {counted}{others} ({self.source}){together}; ranges are what they leave open"
 
-    def _calibration(self, machine: int | None) -> Calibration:
-        return self.found.calibration if machine is None else self.found.calibrations[machine]
+    def _calibration(self, machine: int | None, quantity: Quantity = Quantity.LATENCY) -> Calibration:
+        """That of a machine; None: of one that nothing was measured of."""
+        return self.found.told(quantity).calibrations[-1 if machine is None else machine]
 
     def language_models(self, machine: int | None) -> str:
         """Tables of figures that hold for language models: those that any of them depends on."""
@@ -102,7 +111,8 @@ class Writer:
             for key, figure in table.items()
             if found.calibration.seen.get(key, 0.0) >= LEAST_SHARE
         }
-        judged = replace(found.validation(machine), source=LANGUAGE_MODELS_SOURCE) if self.found.judges else None
+        own = found.validation(machine) if found.judges else None
+        judged = None if own is None else replace(own, source=LANGUAGE_MODELS_SOURCE)
         return language_models_text(figures, self._calibration(machine), judged)
 
 

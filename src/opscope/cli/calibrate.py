@@ -6,11 +6,15 @@ import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ..commands.command import write_result
 from ..commands.progress import step
 from ..core.errors import UsageError
+
+if TYPE_CHECKING:
+    from ..calibration.quantities import Quantity
+    from ..machine.calibration import Validation
 
 
 class CalibrateCommand:
@@ -26,8 +30,8 @@ examples:
   opscope calibrate family.toml --from all.csv --by chip -o targets/
   opscope report model.onnx --target ./mychip-fitted.toml
 
-Columns of a CSV file: model (a file, or its name in --models) and latency_ms; also chip, precision, batch, cores and
-shapes (input=1x3x224x224;mask=1x128). A run that was measured counts as one row.
+Columns of a CSV file: model (a file, or its name in --models) and latency_ms; also energy_uj, ram_bytes, chip,
+precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A run that was measured counts op by op.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -114,22 +118,13 @@ Rows of other chips (column chip) are left out where some are of the target. Exi
     def run(self, args: Namespace) -> int:
         from .. import api
         from ..calibration.calibrate import judged
+        from ..calibration.validate import of_quantities
         from ..views.json.calibration_json import errors_json
         from ..views.text.calibration_text import errors_text
 
         rows, skipped = api.validate(args.target, args.sources, models=args.models, progress=step)
         step("")
-        found = judged(rows)
-        limits = (
-            ("median error", found.median_error, args.max_median, True),
-            ("90th percentile of errors", found.p90_error, args.max_p90, True),
-            ("coverage", found.coverage or 0.0, args.min_coverage, False),
-        )
-        failed = [
-            f"FAIL: {name} is {value:.1%}; expected {'at most' if most else 'at least'} {limit:.1%}"
-            for name, value, limit, most in limits
-            if limit is not None and (value > limit if most else value < limit)
-        ]
+        failed = [line for quantity, some in of_quantities(rows) for line in _failed(quantity, judged(some), args)]
         if args.json:
             document = {**errors_json(args.target, rows, skipped), "failed": failed}
             write_result(_writes(json.dumps(document, indent=1) + "\n"), None)
@@ -137,6 +132,23 @@ Rows of other chips (column chip) are left out where some are of the target. Exi
             lines = [*errors_text(rows, skipped), *failed]
             write_result(_writes("\n".join(lines) + "\n"), None)
         return 1 if failed else 0
+
+
+def _failed(quantity: Quantity, found: Validation, args: Namespace) -> list[str]:
+    """Limits that the errors of a quantity pass. What is planned byte by byte has no range, and none to hold."""
+    is_time = quantity.value == "latency"
+    least = args.min_coverage if is_time or found.coverage is not None else None
+    limits = [
+        ("median error", found.median_error, args.max_median, True),
+        ("90th percentile of errors", found.p90_error, args.max_p90, True),
+        ("coverage", found.coverage or 0.0, least, False),
+    ]
+    what = "" if is_time else f" of {quantity.column}"
+    return [
+        f"FAIL: {name}{what} is {value:.1%}; expected {'at most' if most else 'at least'} {limit:.1%}"
+        for name, value, limit, most in limits
+        if limit is not None and (value > limit if most else value < limit)
+    ]
 
 
 def _share(text: str) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries
-from ..estimate.estimator import parameter_bytes
+from ..estimate.traffic.stores import parameter_bytes
 from ..program.program import MemoryMetrics, TrafficRow
 from .codegen.emit import Columns
 from .codegen.lower import Lowering

@@ -13,11 +13,12 @@ from ..recording.resources import Footprint, LayerAdvice, Suggestion
 from . import graph_changes
 from .block_formats import store_weights
 from .canonical import canonicalise
-from .estimator import Estimate, parameter_bytes, predict
+from .estimator import Estimate, predict
 from .precision import precisions
 from .price import Machine, price, task_of
 from .quantiser import quantise
 from .report import Layer
+from .traffic.stores import parameter_bytes
 from .work import work_of
 
 LISTED_LAYERS = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +11,20 @@ from ..core.errors import ModelError
 from ..core.files import sha256_of
 from ..core.units import Bytes, format_bytes, format_percent
 from ..graph.graph import DType, Graph, Role
-from ..machine.target import Holds, Target
+from ..machine.target import Figure, Holds, Target
 from ..options import ReportOptions
 from ..readers import graph_of
 from ..recording.resources import MemoryPart, MemoryStack, MemoryUse, ModelFacts, OtherPlan, PeakTensor, Suggestion
 from .advice import heavy_macs, heavy_memory, suggestions
 from .battery import battery_life
-from .estimator import Estimate, estimate, parameter_bytes
+from .estimator import Estimate, estimate
 from .interpreters import Examined, examine, planned_by, refused
 from .machines import use_machine
 from .memory import PLANNER, ArenaBlock, BlockKind, pack
 from .precision import in_precision, with_precision
 from .price import Machine
 from .report import Layer, Report
+from .traffic.stores import Stores, filled, parameter_bytes
 from .work import MAC_DEFINITION
 
 if TYPE_CHECKING:
@@ -139,38 +140,58 @@ def _weight_dtype(graph: Graph) -> str:
     return max(sizes, key=lambda dtype: sizes[dtype]).label if sizes else ""
 
 
+@dataclass(frozen=True, slots=True)
+class PeakRam:
+    """RAM that an inference takes at the most, by part."""
+
+    bound: Bytes  # of tensors alive at once
+    arena: Bytes
+    scratch: Bytes
+    kept: Bytes | None  # by the runtime, whatever runs; None: not known
+    figure: Figure | None  # of the target, that says what is kept; None: an interpreter's own parts do
+    planner: str
+
+    @property
+    def total(self) -> int:
+        return self.arena + self.scratch + (self.kept or 0)
+
+
+def peak_ram(base: Estimate, examined: Examined | None = None) -> PeakRam:
+    """The peak of RAM as the graph is planned; `examined`: its file, by the interpreter there, which plans itself."""
+    plan, runtime = base.plan, base.machine.target.runtime
+    if examined is not None:
+        kept = Bytes(sum(part.size_bytes for part in examined.tail))
+        return PeakRam(examined.bound, examined.arena, examined.scratch, kept, None, examined.planner)
+    kept_bytes = None if runtime.bytes is None else Bytes(round(runtime.bytes.value))
+    named = f"{runtime.name}, by its rules on the graph: {PLANNER}" if runtime.interpreter else PLANNER
+    return PeakRam(plan.bound_bytes, plan.arena_bytes, plan.scratch_bytes, kept_bytes, runtime.bytes, named)
+
+
 def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None) -> MemoryStack:
     """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
-    target, plan = base.machine.target, base.plan
-    runtime = target.runtime.bytes
-    runtime_bytes = None if runtime is None else Bytes(round(runtime.value))
-    bound, arena, scratch, stored = plan.bound_bytes, plan.arena_bytes, plan.scratch_bytes, parameter_bytes(base.graph)
-    named = f"{target.runtime.name}, by its rules on the graph: {PLANNER}" if target.runtime.interpreter else PLANNER
-    if examined is not None:
-        bound, arena, scratch, named = examined.bound, examined.arena, examined.scratch, examined.planner
-        runtime_bytes, stored = Bytes(sum(part.size_bytes for part in examined.tail)), examined.file_bytes
-    constants = "constants" if examined is None else "constants: the whole file"
-    required = arena + scratch + (runtime_bytes or 0)
-    uses = memory_uses(target, required, stored, devices=base.machine.devices, constants=constants)
+    plan, ram = base.plan, peak_ram(base, examined)
+    uses = _uses(base, ram, examined)
+    earlier = {memory.name for memory in base.machine.target.stores[:-1]}  # full is no problem: the next takes the rest
+    judged = [use for use in uses if use.name not in earlier or not use.fits]
     is_whole = examined is None or examined.is_whole
     alive = plan.alive_at(plan.peak_step) if base.layers else []
     names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]
     return MemoryStack(
-        bound_bytes=bound,
-        arena_bytes=arena,
-        planner=named,
-        scratch_bytes=scratch,
-        runtime_bytes=runtime_bytes,
+        bound_bytes=ram.bound,
+        arena_bytes=ram.arena,
+        planner=ram.planner,
+        scratch_bytes=ram.scratch,
+        runtime_bytes=ram.kept,
         peak_layer=plan.peak_step if base.layers else None,
         peak_tensors=tuple(PeakTensor(name, size) for name, size in names),
         unknown_tensors=plan.unknown_tensors,
         uses=uses,
-        issues=tuple(_issues(uses, plan.unknown_tensors, is_whole)),
-        recommendations=tuple(_recommendations(uses, base.layers, plan.peak_step, ideas)),
-        status=status(uses),
+        issues=tuple(_issues(judged, plan.unknown_tensors, is_whole)),
+        recommendations=tuple(_recommendations(judged, base.layers, plan.peak_step, ideas)),
+        status=status(judged),
         runtime_parts=() if examined is None else examined.tail,
         runtime_is_whole=is_whole,
-        other_plan=None if planner is None else _other_plan(base, examined, planner, arena + scratch),
+        other_plan=None if planner is None else _other_plan(base, examined, planner, ram.arena + ram.scratch),
     )
 
 
@@ -183,18 +204,23 @@ def _other_plan(base: Estimate, examined: Examined | None, planner: str, arena_b
     return OtherPlan(planner, found, arena_bytes - found)
 
 
-def memory_uses(
-    target: Target, ram_bytes: int, constant_bytes: int, *, devices: int, constants: str = "constants"
-) -> tuple[MemoryUse, ...]:
+def _uses(base: Estimate, ram: PeakRam, examined: Examined | None) -> tuple[MemoryUse, ...]:
     """Return required and available bytes of each home memory; one memory may hold activations and constants."""
-    ram, store = target.home(Holds.ACTIVATIONS), target.home(Holds.CONSTANTS)
-    if ram.name == store.name:
-        available = round(ram.bytes.value) * target.instances(ram, devices=devices, cores=1)
-        return (MemoryUse(ram.name, f"activations and {constants}", ram_bytes + constant_bytes, available),)
-    return (
-        MemoryUse(ram.name, "activations", ram_bytes, round(ram.bytes.value)),
-        MemoryUse(store.name, constants, constant_bytes, round(store.bytes.value)),
-    )
+    target, home = base.machine.target, base.machine.target.home(Holds.ACTIVATIONS)
+    word = "constants" if target.compression is None else "constants, compressed"
+    sizes = list(Stores(base.graph, target).used.values())
+    if examined is not None:
+        word = "constants: the whole file"
+        sizes = filled([memory.bytes.value for memory in target.stores], examined.file_bytes)
+    uses = {home.name: MemoryUse(home.name, "activations", ram.total, round(home.bytes.value))}
+    for memory, size in zip(target.stores, sizes, strict=True):
+        if memory.name != home.name:
+            uses[memory.name] = MemoryUse(memory.name, word, round(size), round(memory.bytes.value))
+            continue
+        available = round(home.bytes.value) * target.instances(home, devices=base.machine.devices, cores=1)
+        both = f"activations and {word}"
+        uses[home.name] = MemoryUse(home.name, both, ram.total + round(size), available)
+    return tuple(uses.values())
 
 
 def status(uses: Sequence[MemoryUse]) -> str:

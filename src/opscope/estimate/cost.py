@@ -14,6 +14,7 @@ LAYOUT = "layout"
 TRANSFER = "transfer"  # of cores, each with a memory that they share
 EXCHANGE = "exchange"
 CALL = "call"
+DECODE = "weight decoder"
 
 # What cycles are spent on that are those of no engine and no memory.
 AROUND = {
@@ -85,3 +86,17 @@ class Cost:
         found = self.by_resource()
         longest = max(found, key=lambda resource: found[resource], default="")
         return longest if longest and found[longest] > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """What an op draws: for its work, trip by trip, and for as long as it takes."""
+
+    work: tuple[tuple[float, tuple[Figure, ...]], ...] = ()
+    """Picojoules of one trip, and the figures that they are proportional or inversely proportional to."""
+    draws: tuple[Figure, ...] = ()  # watts
+
+    def joules(self, trips: float, seconds: float) -> float:
+        """Joules of all trips, which take so long together."""
+        work = sum(picojoules for picojoules, _ in self.work) * 1e-12 * trips
+        return work + sum(watts.value for watts in self.draws) * seconds

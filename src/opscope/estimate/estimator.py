@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose, prod
+from math import isclose
 
-from ..graph.graph import ABSENT, Graph, Note, Op, Role
-from ..graph.kinds import KINDS, Touches
-from ..graph.work_families import WorkFamily, work_family
+from ..graph.graph import ABSENT, Graph, Note, Role
 from ..machine.calibration import OP
 from ..machine.corners import Corner, at_corner
-from ..machine.target import Holds, Layout
+from ..machine.target import Layout, Target
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
-from .cost import Cost
-from .forms.state import State
+from .cost import Cost, Energy
 from .kernels import converted_inputs, tiled_tensors
 from .machines import at_clock_of
 from .memory import MemoryPlan, plan_memory
-from .price import Machine, Task, op_joules, price, price_call, task_of
-from .ranges import calibrated_range
+from .price import Machine, Task, energy_of, price, price_call, task_of
+from .ranges import Strange, calibrated_range, energy_shares, range_by
 from .report import Layer
-from .work import Work, number
+from .traffic.routes import Routes
+from .traffic.stores import parameter_bytes, ratio_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,12 @@ class Estimate:
         layers = ((layer.cost, layer.trips or 1) for layer in self.layers)
         return (*((cost, trips) for cost, trips in layers if cost is not None), (self.call, 1))
 
+    @property
+    def draws(self) -> tuple[tuple[Energy, Cost, int], ...]:
+        """What layers draw, for how long, and how often."""
+        layers = ((layer.energy, layer.cost, layer.trips or 1) for layer in self.layers)
+        return tuple((energy, cost, trips) for energy, cost, trips in layers if energy is not None and cost is not None)
+
 
 def estimate(graph: Graph, machine: Machine) -> Estimate:
     """Cost every op of the graph in the form the target runs it."""
@@ -53,29 +57,36 @@ def estimate(graph: Graph, machine: Machine) -> Estimate:
     call = price_call(canonical, machine)
     calls = {corner: _call_seconds(canonical, machine, corner) for corner in Corner}
     found = Estimate(canonical, machine, plan, layers, _totals(graph, machine, tasks, layers, calls), call)
-    return _with_calibrated_range(found) if machine.target.calibration is not None else found
+    return _with_calibrated_ranges(found)
 
 
-def _with_calibrated_range(found: Estimate) -> Estimate:
-    """Replace the range of figures by that of errors seen on networks left out, and say what is unlike them."""
-    target, latency = found.machine.target, found.totals.latency_s
-    if latency is None:
-        return found
-    spread, odd = calibrated_range(latency.value, found.costs, target)
-    notes = tuple(
+def _with_calibrated_ranges(found: Estimate) -> Estimate:
+    """Replace ranges of figures by those of errors seen on networks left out, and say what is unlike them."""
+    target, totals, notes = found.machine.target, found.totals, list(found.graph.notes)
+    if target.calibration is not None and totals.latency_s is not None:
+        spread, odd = calibrated_range(totals.latency_s.value, found.costs, target)
+        totals = replace(totals, latency_s=spread, energy_j=_energy_of_time(found, spread))
+        notes += _unlike(odd, "time", target)
+        if target.calibration.unit == OP and len(found.graph.ops) > 1:
+            told = "was calibrated with single ops: what a runtime does between them, and fuses, is not in the range"
+            notes.append(Note("calibrated-with-ops", f"{target.name} {told}"))
+    if target.energy.calibration is not None and totals.energy_j is not None:
+        by_figure = energy_shares(found.draws, target)
+        energy, odd = range_by(totals.energy_j.value, by_figure, target, target.energy.calibration)
+        totals = replace(totals, energy_j=energy)
+        notes += _unlike(odd, "energy", target)
+    return replace(found, graph=replace(found.graph, notes=tuple(notes)), totals=totals)
+
+
+def _unlike(odd: Sequence[Strange], what: str, target: Target) -> list[Note]:
+    return [
         Note(
             "unlike-measured",
-            f"{row.key} takes {row.share:.0%} of the time, and at most {row.seen:.0%} in the networks that "
+            f"{row.key} takes {row.share:.0%} of the {what}, and at most {row.seen:.0%} in the networks that "
             f"{target.name} was calibrated with: the range is wider",
         )
         for row in odd
-    )
-    if target.calibration is not None and target.calibration.unit == OP and len(found.graph.ops) > 1:
-        told = "was calibrated with single ops: what a runtime does between them, and fuses, is not in the range"
-        notes = (*notes, Note("calibrated-with-ops", f"{target.name} {told}"))
-    graph = replace(found.graph, notes=(*found.graph.notes, *notes))
-    totals = replace(found.totals, latency_s=spread, energy_j=_energy_of_time(found, spread))
-    return replace(found, graph=graph, totals=totals)
+    ]
 
 
 def _energy_of_time(found: Estimate, spread: Range) -> Range | None:
@@ -101,9 +112,9 @@ def predict(graph: Graph, machine: Machine) -> Footprint:
     for task in _tasks(canonical, machine, plan):
         cost = _cost(task, machine)
         latency = None if cost is None else cost.total * task.trips / machine.clock_hz
-        energy = _layer_joules(task, machine, latency)
+        energy = _energy(task, machine)
         latencies.append(latency)
-        energies += [] if energy is None else [energy]
+        energies += [] if energy is None or latency is None else [energy.joules(task.trips, latency)]
     known = None not in latencies
     call = price_call(canonical, machine).total / machine.clock_hz
     return Footprint(
@@ -119,14 +130,22 @@ def _cost(task: Task, machine: Machine) -> Cost | None:
     return price(task, engine, machine) if engine is not None and task.work.known else None
 
 
+def _energy(task: Task, machine: Machine) -> Energy | None:
+    engine = task.placement.engine
+    return energy_of(task, engine, machine.target) if engine is not None and task.work.known else None
+
+
 def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
     """Return each op with its work, its engine and its memory traffic."""
-    routes = _Routes(graph, machine, plan)
+    routes = Routes(graph, machine, plan)
     tasks = []
     for step, op in enumerate(graph.ops):
         task = task_of(op, graph, machine.target)
         written = {routes.activations: routes.written(step, op, task.work)} if routes.writes_apart else {}
-        tasks.append(replace(task, traffic=routes.traffic(step, op, task.work), written=written))
+        ratio = ratio_of(op, machine.target)
+        coded = routes.constants(op, task.work) if ratio != 1.0 else {}
+        traffic = routes.traffic(step, op, task.work)
+        tasks.append(replace(task, traffic=traffic, written=written, coded=coded, ratio=ratio))
     return _with_layouts(graph, machine.target.layout, tasks)
 
 
@@ -142,164 +161,6 @@ def _with_layouts(graph: Graph, layout: Layout | None, tasks: list[Task]) -> lis
         cycles = sum(rate * (graph.tensors[task.op.inputs[p]].bytes or 0) / 1024 for p, rate in rates.items())
         found.append(replace(task, layout_cycles=cycles, layout_commands=len(rates)))
     return found
-
-
-class _Routes:
-    """Decides through which memory the bytes of an op travel.
-
-    With a local memory (on-chip SRAM), every byte passes through it. Activations cross to the outer memory only at the
-    network's inputs and outputs, or if the live set does not fit at that step; constants are re-read from their home
-    memory in each inference unless they all fit beside the activations. A table that rows are gathered from stays in
-    its home memory: the rows are read where they are.
-    """
-
-    def __init__(self, graph: Graph, machine: Machine, plan: MemoryPlan) -> None:
-        target = machine.target
-        self.graph = graph
-        self.plan = plan
-        self.activations = target.home(Holds.ACTIVATIONS).name
-        self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
-        self.writes_apart = target.home(Holds.ACTIVATIONS).write_efficiency is not None
-        self.constants = target.home(Holds.CONSTANTS).name
-        self.local = target.local
-        own, instances = 0.0, 1
-        if self.local is not None:
-            own = self.local.bytes.value
-            instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
-        self.capacity = own * instances
-        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
-        images = _images(graph) if target.tiling is not None else 1
-        self.at_a_time = min(images, machine.lanes) / images
-        self.kept = _kept_share(graph, machine, own - plan.bound_bytes / instances, images) if own else 0.0
-        self.outputs = frozenset(graph.outputs)
-        self.state = State.of(graph)
-        self.live = self.state.live_beside(plan, len(graph.ops))
-        self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
-        # Devices that share the images of a batch read all constants each; else each reads its own part of them.
-        self.copies = machine.devices if images >= machine.devices and not machine.shares_products else 1
-
-    def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
-        """Return the bytes per memory for one trip of an op."""
-        if not work.bytes:
-            return {}
-        if self.local is None:
-            moved = {self.activations: work.read_bytes + work.write_bytes + self._lost_bytes(op)}
-            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
-            return moved
-        moved = {self.local.name: work.bytes}
-        if self.activations != self.local.name:  # otherwise its bytes are counted already
-            boundary = self._boundary_bytes(op, work)
-            inside = work.read_bytes + work.write_bytes - boundary - self.state.streamed_bytes(op, self.graph)
-            leaves = round(inside * self._outer_share(step, op, work))
-            moved[self.activations] = boundary + leaves + self._lost_bytes(op)
-        read = round(work.constant_bytes * self.copies * (1.0 if _reads_in_part(op) else 1.0 - self.kept))
-        if read and self.constants != self.local.name:
-            moved[self.constants] = moved.get(self.constants, 0) + read
-        return moved
-
-    def written(self, step: int, op: Op, work: Work) -> int:
-        """Return the bytes of results among the traffic of the memory that holds activations."""
-        if self.local is None or self.activations == self.local.name:
-            return work.write_bytes
-        result = min(sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs), work.write_bytes)
-        return result + round((work.write_bytes - result) * self._outer_share(step, op, work))
-
-    def _outer_share(self, step: int, op: Op, work: Work) -> float:
-        """Return the share of what an op reads and writes inside the network that passes the outer memory."""
-        ruled = self.local is not None and self.local.op_share is not None
-        return float(self._streams(op, work)) if ruled else self._spilled_share(step)
-
-    def _streams(self, op: Op, work: Work) -> bool:
-        """Whether the operands of an op pass through local memory tile by tile, since they do not fit it together.
-
-        Heads of an attention do not depend on each other: scores, softmax and weighted sum are computed head by head,
-        and it is one head that has to fit.
-        """
-        if self.local is None or self.local.op_share is None:
-            return False
-        slices = self._slices(op)
-        self.slices.update(dict.fromkeys(op.outputs, slices))
-        return work.bytes / slices > self.local.op_share.value * self.capacity
-
-    def _slices(self, op: Op) -> int:
-        """Parts of an op that can run to the end of its attention one after the other; 1 outside of one."""
-        if told := number(op, "slices", 0):
-            return told
-        family = work_family(op, self.graph)
-        if family in (WorkFamily.ACTIVATIONS_PRODUCT, WorkFamily.SOFTMAX):
-            shape = self.graph.tensors[op.outputs[0]].shape or ()
-            return max(1, prod(shape[:-2]))
-        if family is not None and family.general in (WorkFamily.ELEMENTWISE, WorkFamily.TRANSCENDENTAL):
-            return max((self.slices.get(t, 1) for t in op.inputs), default=1)
-        return 1
-
-    def _spilled_share(self, step: int) -> float:
-        """Return the share of what is live at a step that local memory has no room for.
-
-        Only that much goes out and comes back: of 154 MB in 116 MB, a quarter.
-        """
-        live = self.live[step] * self.at_a_time
-        return max(0.0, 1 - self.capacity / live) if live else 0.0
-
-    def _lost_bytes(self, op: Op) -> int:
-        """Return what bursts carry in vain: a convolution reads an input of the network pixel by pixel, and a pixel of
-        three channels fills a part of a burst only. Inside the network, tensors are laid out as the memory likes it."""
-        tensor = self.graph.tensors[op.inputs[0]] if op.kind == "conv" and op.inputs[0] != ABSENT else None
-        if self.burst is None or tensor is None or tensor.role is not Role.INPUT or not tensor.elements:
-            return 0
-        channels = (tensor.shape or ())[number(op, "channel_axis")]
-        size = tensor.bytes or 0
-        return max(0, round(size * self.burst.value * tensor.elements / (channels * size)) - size)
-
-    def _boundary_bytes(self, op: Op, work: Work) -> int:
-        """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
-        tensors = self.graph.tensors
-        read = sum(tensors[t].bytes or 0 for t in op.inputs if t in self.state.outside)
-        written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
-        return min(read, work.read_bytes) + min(written, work.write_bytes)
-
-
-def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> float:
-    """Share of the constants that stay in local memory: all where each core has room for all of them.
-
-    A compiler that cuts work in tiles keeps as many as there is room for beside tiles that are read ahead. Cores that
-    share images need all constants each, those that share one image a part.
-    """
-    tiling, whole = machine.target.tiling, _whole_constant_bytes(graph)
-    if tiling is not None and not tiling.keeps_constants:
-        return 0.0
-    if whole <= room:
-        return 1.0
-    if tiling is None or tiling.whole_weights:
-        return 0.0
-    ahead = tiling.buffers.value * tiling.weight_bytes.value
-    own = whole if images >= machine.lanes else whole / machine.lanes
-    return max(0.0, min(1.0, (room - ahead) / 2 / own))
-
-
-def _images(graph: Graph) -> int:
-    """Images in a batch: the leading extent that all inputs and outputs have in common; 1 where they differ."""
-    found = {(graph.tensors[t].shape or (1,))[0] for t in (*graph.inputs, *graph.outputs)}
-    return max(1, *found) if len(found) == 1 else 1
-
-
-def parameter_bytes(graph: Graph) -> int:
-    """Return the bytes of all constants that ops read, each counted once."""
-    return _constant_bytes(graph, graph.ops)
-
-
-def _whole_constant_bytes(graph: Graph) -> int:
-    """Return the bytes of constants that ops read whole, each counted once."""
-    return _constant_bytes(graph, [op for op in graph.ops if not _reads_in_part(op)])
-
-
-def _constant_bytes(graph: Graph, ops: Sequence[Op]) -> int:
-    used = {t for op in ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
-    return sum(graph.tensors[t].bytes or 0 for t in used)
-
-
-def _reads_in_part(op: Op) -> bool:
-    return KINDS[op.kind].touches is Touches.OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +197,8 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
     unknown = "" if cost is not None else work.unknown_because or task.placement.reason or "no engine has a rate for it"
     cycles = None if cost is None else cost.total * trips
     latency = None if cycles is None else cycles / machine.clock_hz
-    energy = _layer_joules(task, machine, latency)
+    draws = _energy(task, machine)
+    energy = None if draws is None or latency is None else draws.joules(trips, latency)
     return Layer(
         index=index,
         operator=op.type,
@@ -368,16 +230,8 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         unknown=unknown,
         module=op.module,
         line=op.line,
+        energy=draws,
     )
-
-
-def _layer_joules(task: Task, machine: Machine, latency_s: float | None) -> float | None:
-    """Return the energy of a layer over all trips, with idle power for its latency; None if unknown."""
-    engine, idle = task.placement.engine, machine.target.idle_watts
-    once = op_joules(task, engine, machine) if engine and task.work.known else None
-    if once is None or latency_s is None:
-        return None
-    return once * task.trips + (idle.value * latency_s if idle is not None else 0.0)
 
 
 def _totals(
@@ -487,11 +341,15 @@ def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Laye
 
 def _joules_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
     """Return the energy with the target's figures at their fast or slow ends."""
-    corner_machine = replace(machine, target=at_corner(machine.target, corner))
-    engines = {engine.name: engine for engine in corner_machine.target.engines}
+    there = replace(machine, target=at_corner(machine.target, corner))
+    engines = {engine.name: engine for engine in there.target.engines}
     total = 0.0
     for task in tasks:
-        if task.placement.engine is not None:
-            total += (op_joules(task, engines[task.placement.engine.name], corner_machine) or 0.0) * task.trips
-    idle = corner_machine.target.idle_watts
-    return total + (idle.value * _seconds_at(corner, machine, tasks) if idle is not None else 0.0)
+        if task.placement.engine is None or not task.work.known:
+            continue
+        engine = engines[task.placement.engine.name]
+        energy = energy_of(task, engine, there.target)
+        if energy is not None:
+            seconds = price(task, engine, there).total / there.clock_hz if energy.draws else 0.0
+            total += energy.joules(1, seconds) * task.trips
+    return total

@@ -12,7 +12,7 @@ from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Memory, Target
-from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, TRANSFER, Cost, Part
+from .cost import CALL, DECODE, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, TRANSFER, Cost, Energy, Part
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
@@ -54,6 +54,8 @@ class Task:
     extents: Extents | None = None  # of a product: what a matrix engine tiles
     layout_cycles: float = 0.0  # of one lane changing the layout of its inputs, launches aside
     layout_commands: int = 0
+    coded: Mapping[str, int] = field(default_factory=dict)  # of the traffic, weights that travel compressed
+    ratio: float = 1.0  # bytes of weights for each of those
 
     @property
     def trips(self) -> int:
@@ -106,13 +108,10 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     uneven = 1.0 if task.work.macs else _uneven(task, machine, units)
     parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
+    parts += _decoding(task, machine)
     for memory in machine.target.memories:
-        written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
-        for size, share in ((task.traffic.get(memory.name, 0) - written, None), (written, memory.write_efficiency)):
-            if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
-                figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
-                parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
-    parts += _transfers(task, machine)
+        parts += _transfers(task, memory, machine)
+    parts += _core_transfers(task, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
@@ -138,7 +137,7 @@ def _uneven(task: Task, machine: Machine, units: int) -> float:
     return ceil(tiles / units) * units / tiles
 
 
-def _transfers(task: Task, machine: Machine) -> list[Part]:
+def _core_transfers(task: Task, machine: Machine) -> list[Part]:
     """Return what cores take to move the bytes of an op, each at the rate that one of them has at the most."""
     found = []
     for memory in machine.target.memories:
@@ -147,6 +146,34 @@ def _transfers(task: Task, machine: Machine) -> list[Part]:
             cycles = size / rate.value * machine.clock_hz * _uneven(task, machine, machine.lanes) / machine.lanes
             found.append(Part(TRANSFER, Cycles(cycles), figures=(rate,)))
     return found
+
+
+def _transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
+    """Return what moving the operands of an op through a memory takes: of results and of compressed weights apart."""
+    (plain, _), *others = _streams(task, memory, machine.target)
+    written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
+    parts = []
+    for size, share in ((plain - written, None), (written, memory.write_efficiency), *others):
+        if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
+            figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
+            parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
+    return parts
+
+
+def _streams(task: Task, memory: Memory, target: Target) -> list[tuple[float, Figure | None]]:
+    """Return the bytes that pass a memory as they are, and those of compressed weights, decoded, with their ratio."""
+    coded, compression = task.coded.get(memory.name, 0), target.compression
+    plain: list[tuple[float, Figure | None]] = [(task.traffic.get(memory.name, 0) - coded, None)]
+    return plain if compression is None or not coded else [*plain, (coded * task.ratio, compression.ratio)]
+
+
+def _decoding(task: Task, machine: Machine) -> list[Part]:
+    """Return what decoding compressed weights takes: beside the work of the engine that they enter."""
+    compression = machine.target.compression
+    rate = None if compression is None else compression.decoded_bytes_per_cycle
+    if rate is None or not task.coded or not task.work.constant_bytes:
+        return []
+    return [Part(DECODE, Cycles(task.work.constant_bytes / rate.value / machine.lanes), figures=(rate,))]
 
 
 def _starts(op: Op, engine: Engine, machine: Machine) -> list[Part]:
@@ -369,7 +396,7 @@ def _in_waves(task: Task, engine: Engine, figures: tuple[Figure, ...], units: in
     return min(ways, key=lambda stages: sum(stage.cycles for stage in stages))
 
 
-def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
+def memory_cycles(memory: Memory, size_bytes: float, machine: Machine) -> float:
     """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth."""
     efficiency = memory.reached
     instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
@@ -380,22 +407,18 @@ def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
     return 0.0
 
 
-def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:
-    """Return the energy of one trip from arithmetic, bytes moved and time; None if the target has no energy figures."""
-    picojoules = 0.0
-    priced = engine.busy_watts is not None
-    if engine.busy_watts is not None:
-        picojoules = engine.busy_watts.value * price(task, engine, machine).total / machine.clock_hz * 1e12
-    for count, table in (
-        (task.work.macs, engine.picojoules_per_mac),
-        (task.work.element_ops, engine.picojoules_per_element_op),
-    ):
-        figure = engine.rate(table, task.placement.dtype)
-        if figure is not None:
-            priced = True
-            picojoules += count * figure.value
-    for memory in machine.target.memories:
-        if memory.picojoules_per_byte is not None:
-            priced = True
-            picojoules += task.traffic.get(memory.name, 0) * memory.picojoules_per_byte.value
-    return picojoules * 1e-12 if priced else None
+def energy_of(task: Task, engine: Engine, target: Target) -> Energy | None:
+    """Return what an op draws for arithmetic, bytes moved and time; None if the target has no energy figures for it."""
+    counts = ((task.work.macs, engine.picojoules_per_mac), (task.work.element_ops, engine.picojoules_per_element_op))
+    rates = [(count, engine.rate(table, task.placement.dtype)) for count, table in counts]
+    work: list[tuple[float, tuple[Figure, ...]]] = [(count * rate.value, (rate,)) for count, rate in rates if rate]
+    for memory in target.memories:
+        each = memory.picojoules_per_byte
+        if each is None:
+            continue
+        for size, ratio in _streams(task, memory, target):
+            stored = size if ratio is None else size / ratio.value
+            work.append((stored * each.value, (each,) if ratio is None else (each, ratio)))
+    if not work and engine.busy_watts is None:
+        return None
+    return Energy(tuple(work), tuple(watts for watts in (engine.busy_watts, target.idle_watts) if watts is not None))

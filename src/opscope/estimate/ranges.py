@@ -16,7 +16,7 @@ from ..machine.calibration import Calibration
 from ..machine.catalogue import figures
 from ..machine.target import Figure, Target
 from ..recording.resources import Range
-from .cost import Cost
+from .cost import Cost, Energy
 
 RANGE_SIGMAS = 2 * 1.645  # from end to end of a fitted figure's range, its middle 90 %
 _STRANGE = 1.5  # times the share of time that a figure had in any network that was measured
@@ -35,6 +35,24 @@ def shares(costs: Iterable[tuple[Cost, float]], target: Target) -> dict[str, flo
                 key = place.get(id(figure), "")
                 cycles[key] = cycles.get(key, 0.0) + part.cycles * trips
     return {key: found / total for key, found in cycles.items() if key} if total else {}
+
+
+def energy_shares(draws: Iterable[tuple[Energy, Cost, float]], target: Target) -> dict[str, float]:
+    """Share of the energy that is proportional to each figure, by key: of work, of power, and of its time."""
+    place = {id(figure): key for key, figure in figures(target)}
+    joules: dict[str, float] = {}
+    total = 0.0
+    for energy, cost, trips in draws:
+        watts = sum(figure.value for figure in energy.draws)
+        parts = [(found, picojoules * 1e-12) for picojoules, found in energy.work]
+        parts += [((figure,), figure.value * cost.total / target.clocks.core_hz.value) for figure in energy.draws]
+        total += sum(part for _, part in parts) * trips
+        parts += [(part.figures, watts * part.cycles / target.clocks.core_hz.value) for part in cost.binding()]
+        for found, part in parts:
+            for figure in found:
+                key = place.get(id(figure), "")
+                joules[key] = joules.get(key, 0.0) + part * trips
+    return {key: found / total for key, found in joules.items() if key and found} if total else {}
 
 
 def width(found: Mapping[str, float], target: Target, calibration: Calibration) -> float:
@@ -71,7 +89,13 @@ def calibrated_range(
     calibration = target.calibration
     if calibration is None:
         raise ValueError(f"{target.name} is not calibrated")
-    found = shares(costs, target)
+    return range_by(value, shares(costs, target), target, calibration)
+
+
+def range_by(
+    value: float, found: Mapping[str, float], target: Target, calibration: Calibration
+) -> tuple[Range, tuple[Strange, ...]]:
+    """The range of what was calibrated, by the shares that figures have in it, and what is unlike what was measured."""
     odd = strange(found, calibration)
     wide = width(found, target, calibration)
     if odd:  # beyond what was seen, errors of the model itself grow with what is new

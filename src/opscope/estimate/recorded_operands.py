@@ -10,13 +10,14 @@ from ..machine.target import Holds, Target
 from ..program.program import Detail, MemoryInfo, Operand
 from .recorded_arena import Arena, Mark
 from .report import Layer, Report
+from .traffic.stores import Stores
 
 
 def details_of(report: Report, arena: Arena) -> tuple[Detail, ...]:
     """One for every layer, then for every mark."""
-    graph, target = report.graph, report.target
-    layers = (_of_layer(layer, op, graph, target) for layer, op in zip(report.layers, graph.ops, strict=True))
-    return (*layers, *(_of_mark(mark, graph, target) for mark in arena.marks))
+    homes = _Homes(report.graph, report.target)
+    layers = (_of_layer(layer, op, homes) for layer, op in zip(report.layers, report.graph.ops, strict=True))
+    return (*layers, *(_of_mark(mark, homes) for mark in arena.marks))
 
 
 def memories_of(target: Target) -> tuple[MemoryInfo, ...]:
@@ -24,15 +25,29 @@ def memories_of(target: Target) -> tuple[MemoryInfo, ...]:
     return tuple(MemoryInfo(memory.name, memory.is_outer) for memory in target.memories)
 
 
-def _of_layer(layer: Layer, op: Op, graph: Graph, target: Target) -> Detail:
+class _Homes:
+    """The memory that each tensor of a graph lies in."""
+
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.graph = graph
+        self.activations = target.home(Holds.ACTIVATIONS).name
+        self.stores = Stores(graph, target)
+        self.numbers = {memory.name: number for number, memory in enumerate(target.memories)}
+
+    def number(self, tensor: int) -> int:
+        is_constant = self.graph.tensors[tensor].role is Role.CONSTANT
+        return self.numbers[self.stores.store_of(tensor) if is_constant else self.activations]
+
+
+def _of_layer(layer: Layer, op: Op, homes: _Homes) -> Detail:
     """A layer in a loop names no operands: what it writes is many times what one of them holds."""
     named = tuple(_named(op)) if layer.trips == 1 else ()
-    return _detail(layer.name, named, graph, target)
+    return _detail(layer.name, named, homes)
 
 
-def _of_mark(mark: Mark, graph: Graph, target: Target) -> Detail:
+def _of_mark(mark: Mark, homes: _Homes) -> Detail:
     named = () if mark.tensor == ABSENT else ((Direction.OUT, "Dest", mark.tensor),)
-    return _detail(mark.name, named, graph, target)
+    return _detail(mark.name, named, homes)
 
 
 def _named(op: Op) -> Iterator[tuple[Direction, str, int]]:
@@ -44,15 +59,12 @@ def _named(op: Op) -> Iterator[tuple[Direction, str, int]]:
             yield Direction.IN, f"Src{number}", tensor
 
 
-def _detail(name: str, named: tuple[tuple[Direction, str, int], ...], graph: Graph, target: Target) -> Detail:
-    activations, constants = (target.home(what).name for what in (Holds.ACTIVATIONS, Holds.CONSTANTS))
-    numbers = {memory.name: number for number, memory in enumerate(target.memories)}
+def _detail(name: str, named: tuple[tuple[Direction, str, int], ...], homes: _Homes) -> Detail:
     operands, types, shapes = [], [], []
     for way, role, number in named:
-        tensor = graph.tensors[number]
-        memory = numbers[constants if tensor.role is Role.CONSTANT else activations]
+        tensor, memory = homes.graph.tensors[number], homes.number(number)
         shape = tensor.shape or ()
         operands.append(Operand(way, role, tensor.name, memory, tensor.dtype.label, shape, tensor.bytes))
         types.append(tensor.dtype.label)
         shapes.append(f"{role} [{' x '.join(map(str, shape))}]")
-    return Detail(name, activations, ", ".join(dict.fromkeys(types)), ", ".join(shapes), tuple(operands), "")
+    return Detail(name, homes.activations, ", ".join(dict.fromkeys(types)), ", ".join(shapes), tuple(operands), "")

@@ -13,7 +13,7 @@ from ..machine.target import Target
 from ..recording.resources import LayerAdvice, MemoryStack, ModelFacts, Suggestion, Totals
 from ..recording.unknown import UnknownOp
 from .battery import BatteryLife
-from .cost import Cost
+from .cost import Cost, Energy
 from .memory import ArenaBlock
 
 
@@ -51,6 +51,7 @@ class Layer:
     unknown: str = ""  # why it has no cost; empty: it has
     module: str = ""  # path of the Python module that it was exported from
     line: str = ""  # of the user's code that called for it
+    energy: Energy | None = None  # what `energy_j` adds up; None: the target does not tell
 
 
 @dataclass(frozen=True, slots=True, repr=False)

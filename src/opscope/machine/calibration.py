@@ -36,3 +36,11 @@ class Validation:
     p90_error: float
     coverage: float | None  # share of measurements inside the range
     source: str  # a key of the target's `sources`
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a target file says of its energies, or of its peaks of RAM, beside measured ones."""
+
+    calibration: Calibration | None = None
+    validation: Validation | None = None

@@ -59,6 +59,8 @@ _DIVISORS = {  # figures that something is divided by
     "request_bytes",
     "burst_bytes",
     "block_commands",
+    "ratio",
+    "decoded_bytes_per_cycle",
 }
 _VARIANTS = {  # forms of kinds that cost differently
     f"{form}_{kind}" for form in ("scalar", "broadcast", "constant") for kind in ("add", "mul")
@@ -68,7 +70,7 @@ _OPS = set(KINDS) | {family.value for family in Family} | {ANY}
 
 
 _FIT = "calibration"  # the table that a fit writes
-_TOLD_BY_FIT = (_FIT, "validation", "language_models")
+_TOLD_BY_FIT = (_FIT, "validation", "energy", "ram", "language_models")
 _FITTED = "fit"  # the source of figures that it sets
 
 
@@ -376,6 +378,8 @@ def for_language_models(target: Target) -> Target:
     found = target.language_models
     if target.tiling is not None:
         target = replace(target, tiling=replace(target.tiling, keeps_constants=False))
+    if any(memory.resident_share is not None for memory in target.memories):
+        target = replace(target, memories=tuple(replace(each, resident_share=None) for each in target.memories))
     if found is None:
         return target
     fitted = found.calibration is not None

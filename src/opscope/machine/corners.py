@@ -9,7 +9,7 @@ from enum import Enum
 from math import exp, hypot, log
 from typing import TypeVar
 
-from .target import Clocks, Engine, Figure, Memory, Route, Target
+from .target import Clocks, Compression, Engine, Figure, Memory, Route, Target
 
 
 class Corner(Enum):
@@ -20,7 +20,7 @@ class Corner(Enum):
     SLOW = "slow"
 
 
-_Figures = TypeVar("_Figures", Clocks, Engine, Memory, Route, Target)
+_Figures = TypeVar("_Figures", Clocks, Compression, Engine, Memory, Route, Target)
 
 _RATES = frozenset(
     {  # figures that are fast where they are large
@@ -40,6 +40,8 @@ _RATES = frozenset(
         "bytes_per_cycle",
         "core_bytes_per_second",
         "call_bytes_per_second",
+        "ratio",
+        "decoded_bytes_per_cycle",
     }
 )
 _COSTS = frozenset(
@@ -75,6 +77,7 @@ def at_corner(target: Target, corner: Corner) -> Target:
         engines=tuple(_part_at_corner(engine, corner) for engine in target.engines),
         memories=tuple(_part_at_corner(memory, corner) for memory in target.memories),
         routes=tuple(_part_at_corner(route, corner) for route in target.routes),
+        compression=None if target.compression is None else _part_at_corner(target.compression, corner),
     )
 
 

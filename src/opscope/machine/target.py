@@ -13,7 +13,7 @@ from enum import Enum
 from ..core.meaning import Carries
 from ..graph.graph import DType, Op
 from ..graph.work_families import WorkFamily
-from .calibration import Calibration, Validation
+from .calibration import Calibration, Judged, Validation
 from .figure import Figure as Figure  # noqa: PLC0414 (re-exported: plug-ins look for it here)
 from .language_models import LanguageModels
 from .surroundings import HostCosts, Pmu, Simulation
@@ -188,8 +188,13 @@ class Memory:
     burst_bytes: Figure | None = None  # of one access: of an input with fewer bytes in a pixel, the rest is lost
     op_share: Figure | None = None  # of its bytes, that the operands of one op may take: larger ones stream through it
     core_bytes_per_second: Figure | None = None  # that one core moves at the most: few cores do not fill its bandwidth
+    resident_share: Figure | None = None
+    """Of what activations leave of it, that weights fill and stay in from one inference to the next, op by op; those of
+    the first op that does not fit and of all behind it are streamed in every inference."""
 
     def __post_init__(self) -> None:
+        if self.resident_share is not None and self.resident_share.largest > 1:
+            raise ValueError(f"memory {self.name!r} keeps more than all of it; expected resident_share of at most 1")
         if self.bytes_per_second is not None and self.bytes_per_cycle is not None:
             raise ValueError(f"memory {self.name!r} has both bytes_per_second and bytes_per_cycle; expected one")
 
@@ -284,6 +289,18 @@ class Tiling:
 
 
 @dataclass(frozen=True, slots=True)
+class Compression:
+    """Weights of products are stored and travel compressed, up to the engine that they enter."""
+
+    ratio: Figure  # bytes of weights for each byte that is stored
+    decoded_bytes_per_cycle: Figure | None = None  # of weights, that leave the decoder of a core at the most
+
+    def __post_init__(self) -> None:
+        if self.ratio.smallest <= 0:
+            raise ValueError(f"compression has a ratio of {self.ratio.smallest:g}; expected a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
 class Runtime:
     """What the software on the chip adds to memory, and what it can do in place."""
 
@@ -342,6 +359,7 @@ class Target:
     routes: tuple[Route, ...] = ()
     layout: Layout | None = None
     tiling: Tiling | None = None
+    compression: Compression | None = None
     sequencer: Sequencer | None = None
     host: HostCosts | None = None
     simulation: Simulation | None = None
@@ -355,6 +373,8 @@ class Target:
     call_bytes_per_second: Figure | None = None  # at which inputs are handed over and outputs are handed back
     calibration: Calibration | None = None
     validation: Validation | None = None
+    energy: Judged = field(default_factory=Judged)
+    ram: Judged = field(default_factory=Judged)
     language_models: LanguageModels | None = None
 
     def __post_init__(self) -> None:
@@ -374,6 +394,11 @@ class Target:
     def home(self, what: Holds) -> Memory:
         """The memory that holds activations or constants when nothing else is said: the first one listed."""
         return next(memory for memory in self.memories if what in memory.holds)
+
+    @property
+    def stores(self) -> tuple[Memory, ...]:
+        """Memories that hold constants, in the order in which they are filled."""
+        return tuple(memory for memory in self.memories if Holds.CONSTANTS in memory.holds)
 
     @property
     def local(self) -> Memory | None:

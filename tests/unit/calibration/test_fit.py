@@ -56,23 +56,33 @@ def test_a_machine_that_is_known_is_found_again(found: Calibrated, base: Target)
     for row in found.predictions:
         before = seconds_on(base, row.measurement.model)
         assert abs(log(before / row.measurement.seconds)) > 0.15  # the data sheet was off
-        assert row.fitted_s == pytest.approx(row.measurement.seconds, rel=0.08)  # pulled toward the data sheet
-    errors = [abs(log(row.fitted_s / row.measurement.seconds)) for row in found.predictions]
+        assert row.fitted == pytest.approx(row.measurement.seconds, rel=0.08)  # pulled toward the data sheet
+    errors = [abs(log(row.fitted / row.measurement.seconds)) for row in found.predictions]
     assert np.median(errors) < 0.04
 
 
 def test_networks_left_out_are_predicted_too(found: Calibrated, base: Target) -> None:
     assert found.validation().median_error < 0.1
     for row in found.predictions:
-        assert row.left_out_s is not None
+        assert row.left_out is not None
         before = abs(log(seconds_on(base, row.measurement.model) / row.measurement.seconds))
-        assert abs(log(row.left_out_s / row.measurement.seconds)) < before
+        assert abs(log(row.left_out / row.measurement.seconds)) < before
 
 
 def test_the_fitted_target_says_what_the_fit_said(found: Calibrated, base: Target) -> None:
     target = with_figures(base, found.figures[0])
     for row in found.predictions:
-        assert seconds_on(target, row.measurement.model) == pytest.approx(row.fitted_s, rel=1e-6)
+        assert seconds_on(target, row.measurement.model) == pytest.approx(row.fitted, rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [3, 40])  # fewer than figures, and many more
+def test_what_is_solved_is_solved_in_either_space(rows: int) -> None:
+    draw, figures = np.random.default_rng(rows), 6
+    scaled, wanted = draw.normal(size=(rows, figures)), draw.normal(size=rows)
+    variances = draw.uniform(0.1, 2, figures), draw.uniform(0.1, 2, figures)
+    machine = np.zeros(rows, np.int64)
+    whole = np.eye(rows) + (scaled * (variances[0] + variances[1])) @ scaled.T
+    assert solved(scaled, variances, machine, wanted) == pytest.approx(np.linalg.solve(whole, wanted), rel=1e-9)
 
 
 @pytest.mark.parametrize("factor", [0.05, 300.0])
@@ -127,7 +137,7 @@ def test_one_row_that_is_far_off_is_not_followed(base: Target, truth: Target, mo
     rows = rows_of(truth, models)
     rows[0] = replace(rows[0], seconds=rows[0].seconds * 100)
     fitted = calibrate(base, rows)
-    others = [abs(log(row.fitted_s / row.measurement.seconds)) for row in fitted.predictions[1:]]
+    others = [abs(log(row.fitted / row.measurement.seconds)) for row in fitted.predictions[1:]]
     assert np.median(others) < 0.1
 
 
@@ -145,8 +155,8 @@ def test_fewer_than_three_networks_have_no_prediction_without_themselves(
     base: Target, truth: Target, models: dict[str, Path]
 ) -> None:
     fitted = calibrate(base, rows_of(truth, models)[:2])
-    assert [row.left_out_s for row in fitted.predictions] == [None, None]
-    assert all(row.low_s < row.fitted_s < row.high_s for row in fitted.predictions)
+    assert [row.left_out for row in fitted.predictions] == [None, None]
+    assert all(row.low < row.fitted < row.high for row in fitted.predictions)
 
 
 def test_chips_are_fitted_together_and_each_has_its_own_figures(base: Target, models: dict[str, Path]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from measured_rows import make_networks, seconds_on
-from opscope.calibration.terms import CLOCK, Terms, fitted_keys, is_common, makes_time, terms_of, values_of
+from opscope.calibration.quantities import Quantity
+from opscope.calibration.terms import CLOCK, Terms, fitted_keys, is_common, makes, terms_of, values_of
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.precision import in_precision, with_precision
@@ -66,7 +67,7 @@ def test_at_the_figures_of_a_target_terms_say_what_the_estimator_says(
     for model in models.values():
         found, latency = terms(target, model, precision)
         if latency is not None:
-            seconds, _ = found.latency(np.zeros((1, len(fitted_keys(target)))))
+            seconds, _ = found.total(np.zeros((1, len(fitted_keys(target)))))
             assert seconds[0] == pytest.approx(latency, rel=1e-9)
             compared += 1
     assert compared
@@ -77,7 +78,7 @@ def test_at_the_figures_of_a_target_terms_say_what_the_estimator_says(
 def test_at_other_figures_terms_say_what_pricing_again_says(network: str, seed: int, models: dict[str, Path]) -> None:
     target = catalogue.load("hexagon")  # one engine: nothing that is fitted moves an op or makes a tensor spill
     figures, logs = other_figures(target, seed)
-    seconds, _ = terms(target, models[network])[0].latency(logs)
+    seconds, _ = terms(target, models[network])[0].total(logs)
     assert seconds[0] == pytest.approx(seconds_on(with_figures(target, figures), models[network]), rel=1e-9)
 
 
@@ -86,9 +87,9 @@ def test_derivatives_are_those_of_finite_differences(network: str, models: dict[
     target = catalogue.load("hexagon")
     found, _ = terms(target, models[network])
     _, logs = other_figures(target, 7)
-    _, derivatives = found.latency(logs)
+    _, derivatives = found.total(logs)
     step = 1e-6 * np.eye(logs.shape[1])
-    slopes = (found.latency(logs + step)[0] - found.latency(logs - step)[0]) / 2e-6
+    slopes = (found.total(logs + step)[0] - found.total(logs - step)[0]) / 2e-6
     assert np.abs(derivatives).max() > 0
     assert derivatives[0] == pytest.approx(slopes, rel=1e-4, abs=1e-9)
 
@@ -96,7 +97,7 @@ def test_derivatives_are_those_of_finite_differences(network: str, models: dict[
 def test_larger_rates_never_slow_a_network_down_and_larger_costs_never_speed_it_up(models: dict[str, Path]) -> None:
     target = catalogue.load("hexagon")
     found, _ = terms(target, models["vit"])
-    _, derivatives = found.latency(other_figures(target, 3)[1])
+    _, derivatives = found.total(other_figures(target, 3)[1])
     for key, slope in zip(fitted_keys(target), derivatives[0], strict=True):
         assert slope <= 0 if is_rate(key) else slope >= 0, key
 
@@ -106,7 +107,7 @@ def test_a_faster_clock_leaves_what_is_told_in_seconds_as_it_is(models: dict[str
     keys = fitted_keys(target)
     logs = np.zeros((1, len(keys)))
     logs[0, keys.index(CLOCK)] = 50.0
-    seconds, _ = terms(target, models["kws"])[0].latency(logs)
+    seconds, _ = terms(target, models["kws"])[0].total(logs)
     assert seconds[0] > target.call_seconds["f16"].value
 
 
@@ -114,9 +115,9 @@ def test_several_machines_at_once_are_each_by_itself(models: dict[str, Path]) ->
     target = catalogue.load("hexagon")
     found, _ = terms(target, models["mobile"])
     logs = np.concatenate([other_figures(target, seed)[1] for seed in range(3)])
-    together = found.latency(logs)
+    together = found.total(logs)
     for number in range(3):
-        alone = found.latency(logs[number : number + 1])
+        alone = found.total(logs[number : number + 1])
         assert together[0][number] == pytest.approx(alone[0][0], rel=1e-12)
         assert together[1][number] == pytest.approx(alone[1][0], rel=1e-12)
 
@@ -124,17 +125,23 @@ def test_several_machines_at_once_are_each_by_itself(models: dict[str, Path]) ->
 def test_a_network_without_costs_takes_no_time() -> None:
     target = catalogue.load("hexagon")
     keys = fitted_keys(target)
-    seconds, derivatives = terms_of([], target, keys).latency(np.zeros((2, len(keys))))
+    seconds, derivatives = terms_of([], target, keys).total(np.zeros((2, len(keys))))
     assert not seconds.any()
     assert not derivatives.any()
 
 
-def test_sizes_and_energies_make_no_time_and_are_not_fitted() -> None:
-    assert makes_time("engines[0].launch_cycles")
-    assert makes_time("memories[1].bytes_per_cycle")
-    assert makes_time(CLOCK)
-    assert makes_time("call_seconds.*")
-    for key in ("memories[0].bytes", "engines[0].tile_extent", "engines[0].picojoules_per_mac.i8", "topology.cores"):
-        assert not makes_time(key)
+def test_a_figure_is_fitted_to_what_it_makes_and_sizes_to_nothing() -> None:
+    for key in ("engines[0].launch_cycles", "memories[1].bytes_per_cycle", CLOCK, "call_seconds.*"):
+        assert makes(key) is Quantity.LATENCY
+    for key in (
+        "engines[0].picojoules_per_mac.i8",
+        "memories[0].picojoules_per_byte",
+        "engines[1].busy_watts",
+        "idle_watts",
+    ):
+        assert makes(key) is Quantity.ENERGY
+    assert makes("runtime.bytes") is Quantity.RAM
+    for key in ("memories[0].bytes", "engines[0].tile_extent", "topology.cores", "language_models.device_watts"):
+        assert makes(key) is None
     assert is_common("engines[0].macs_per_cycle.i8")
     assert not is_common("engines[0].reached.softmax.*")

@@ -9,9 +9,10 @@ import pytest
 from build import Sketch, engine, figure, machine, memory, mobilenet, resnet
 from opscope.estimate import graph_changes
 from opscope.estimate.advice import INPUT_SCALE, PRUNED_TO, heavy_macs, heavy_memory, suggestions
-from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
+from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.price import Machine
 from opscope.estimate.quantiser import quantise
+from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support

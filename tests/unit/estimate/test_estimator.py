@@ -6,9 +6,10 @@ import pytest
 
 from build import Sketch, engine, figure, machine, memory, resnet
 from opscope.estimate.build_report import build_report
-from opscope.estimate.estimator import Estimate, estimate, parameter_bytes
+from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.price import Machine
 from opscope.estimate.report import Layer
+from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Holds, Scope
 

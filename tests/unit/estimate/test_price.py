@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from build import engine, figure, memory, target
 from opscope.core.units import Cycles
 from opscope.estimate.cost import Cost, Part
 from opscope.estimate.placement import Placement
-from opscope.estimate.price import Machine, Task, engine_cycles, memory_cycles, op_joules, price
+from opscope.estimate.price import Machine, Task, energy_of, engine_cycles, memory_cycles, price
 from opscope.estimate.work import Work
 from opscope.graph.graph import DType, Op
 from opscope.machine.target import Engine, Holds, Scope
@@ -85,11 +87,21 @@ def test_a_memory_without_a_bandwidth_takes_no_part() -> None:
 def test_energy_is_arithmetic_plus_bytes() -> None:
     unit = engine(picojoules_per_mac={"*": figure(2)}, picojoules_per_element_op={"*": figure(1)})
     ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS, picojoules_per_byte=figure(10))
-    machine = Machine(target(unit, memories=(ram,)))
     work = Work(macs=100, element_ops=50)
-    assert op_joules(task(unit, work, traffic={"RAM": 7}), unit, machine) == pytest.approx((200 + 50 + 70) * 1e-12)
+    found = energy_of(task(unit, work, traffic={"RAM": 7}), unit, target(unit, memories=(ram,)))
+    assert found is not None
+    assert found.joules(1, 5.0) == pytest.approx((200 + 50 + 70) * 1e-12)
+    assert found.joules(3, 0.0) == pytest.approx(3 * found.joules(1, 0.0))
+
+
+def test_what_is_drawn_while_an_engine_works_adds_to_what_is_drawn_always() -> None:
+    unit = engine(busy_watts=figure(2))
+    found = energy_of(task(unit, Work(macs=100)), unit, replace(target(unit), idle_watts=figure(3)))
+    assert found is not None
+    assert found.joules(7, 4.0) == pytest.approx((2 + 3) * 4.0)
 
 
 def test_energy_without_a_figure_is_unknown_not_zero() -> None:
     unit = engine()
-    assert op_joules(task(unit, Work(macs=100)), unit, Machine(target(unit))) is None
+    assert energy_of(task(unit, Work(macs=100)), unit, target(unit)) is None
+    assert energy_of(task(unit, Work(macs=100)), unit, replace(target(unit), idle_watts=figure(3))) is None

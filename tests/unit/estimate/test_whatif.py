@@ -6,8 +6,8 @@ import pytest
 
 from build import Sketch, resnet, target
 from opscope.estimate import graph_changes
-from opscope.estimate.estimator import parameter_bytes
 from opscope.estimate.quantiser import quantise
+from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph
 

@@ -127,7 +127,7 @@ def test_a_fit_finds_the_figures_that_rows_were_made_with(tmp_path: Path) -> Non
     assert "neither built in nor in" in skipped[0]
     assert base.calibration is not None
     slower = [
-        f"{row.measurement.network},w8a8,rk3588,{row.measurement.model.point[2]},{0.92 / row.fitted_s}"
+        f"{row.measurement.network},w8a8,rk3588,{row.measurement.model.point[2]},{0.92 / row.fitted}"
         for row in predicted
         if isinstance(row.measurement.model, Steps)
     ]

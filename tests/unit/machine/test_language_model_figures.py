@@ -30,8 +30,17 @@ def test_figures_of_language_models_replace_those_of_other_networks(tmp_path: Pa
 
 
 def test_a_target_without_them_stays_as_it_is() -> None:
-    target = catalogue.load("coral-usb")
+    target = catalogue.load("cortex-m4")
     assert for_language_models(target) is target
+
+
+def test_their_weights_do_not_stay_in_local_memory_layer_by_layer() -> None:
+    target = catalogue.load("coral-usb")
+    assert target.local is not None
+    assert target.local.resident_share is not None
+    local = for_language_models(target).local
+    assert local is not None
+    assert local.resident_share is None
 
 
 def test_their_fit_and_its_errors_are_their_own() -> None:

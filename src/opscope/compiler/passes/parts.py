@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from ...estimate.estimator import parameter_bytes
+from ...estimate.traffic.stores import parameter_bytes
 from ...graph.graph import Graph
 from ...machine.target import Holds
 from ..plan import Part, Placed, Plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core.units import format_bytes
-from ...estimate.estimator import parameter_bytes
 from ...estimate.interpreters import Examined, examine
 from ...estimate.price import Machine
+from ...estimate.traffic.stores import parameter_bytes
 from ...graph.graph import ABSENT, Graph
 from ...graph.kinds import Family
 from ...machine.target import Holds, Target

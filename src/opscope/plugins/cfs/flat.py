@@ -18,10 +18,11 @@ from pathlib import Path
 
 from ...core.units import Bytes, Cycles
 from ...estimate.cost import Cost, Part
-from ...estimate.estimator import parameter_bytes, why_withheld
+from ...estimate.estimator import why_withheld
 from ...estimate.memory import Buffer, live_bytes
 from ...estimate.price import Machine
 from ...estimate.report import Layer, Report
+from ...estimate.traffic.stores import parameter_bytes
 from ...estimate.work import channels_per_group, numbers
 from ...graph.graph import ABSENT, DType, Graph, Op, Role
 from ...machine import catalogue

@@ -107,6 +107,16 @@ def _general_convolution(called: Called) -> _Shapes:
     return _convolution(called, pad=4, stride=3, dilation=5)
 
 
+def _plain_convolution(called: Called) -> _Shapes:
+    """Weights, kernel, bias, stride and padding in this order, and no dilation."""
+    data, weights = called.shape(0), called.shape(1)
+    return [data, weights], (
+        data[0],
+        weights[0],
+        *_window(data[2:], weights[2:], called.numbers(5), called.numbers(4), [1, 1]),
+    )
+
+
 def _pool(called: Called) -> _Shapes:
     data, kernel, stride, pad = called.shape(0), called.numbers(1), called.numbers(2), called.numbers(3)
     return [data], (*data[:-2], *_window(data[-2:], kernel, pad, stride or kernel, [1, 1]))
@@ -202,6 +212,7 @@ _OPS: Mapping[str, tuple[str, Callable[[Called], _Shapes]]] = {
     "cudnn_convolution": ("conv", _convolution),
     "mkldnn_convolution": ("conv", lambda called: _convolution(called, pad=3, stride=4, dilation=5)),
     "convolution_overrideable": ("conv", _general_convolution),
+    "_slow_conv2d_forward": ("conv", _plain_convolution),
     "max_pool2d_with_indices": ("max_pool", _pool),
     "avg_pool2d": ("average_pool", _pool),
     "addmm": ("matmul", _product(1)),

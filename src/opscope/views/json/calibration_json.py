@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from ...calibration.calibrate import Calibrated, Prediction, judged
-from ...calibration.validate import grouped
+from ...calibration.quantities import Quantity
+from ...calibration.validate import grouped, of_quantities
 from ...machine.catalogue import figures
 
 SCHEMA = "opscope.calibration/1"
 
 
 def errors_json(target: str, rows: Sequence[Prediction], skipped: Sequence[str]) -> dict[str, object]:
+    by_quantity = dict(of_quantities(rows))
+    found = _errors(by_quantity.pop(Quantity.LATENCY))
+    others = {quantity.value: _errors(some) for quantity, some in by_quantity.items()}
+    return {"schema": SCHEMA, "target": target, **found, **others, "skipped": list(skipped)}
+
+
+def _errors(rows: Sequence[Prediction]) -> dict[str, object]:
+    """Errors of one quantity: of all rows, by what they have in common, and row by row."""
     by = {
         "precision": grouped(rows, lambda row: row.measurement.precision or "float"),
         "chip": grouped(rows, lambda row: row.measurement.chip),
@@ -21,12 +30,9 @@ def errors_json(target: str, rows: Sequence[Prediction], skipped: Sequence[str])
     if any(row.measurement.phase for row in rows):
         by["phase"] = grouped(rows, lambda row: row.measurement.phase)
     return {
-        "schema": SCHEMA,
-        "target": target,
         "all": _judged(rows),
         "by": {word: {name: _judged(some) for name, some in groups} for word, groups in by.items()},
         "rows": [_row(row) for row in rows],
-        "skipped": list(skipped),
     }
 
 
@@ -40,11 +46,11 @@ def calibrated_json(found: Calibrated) -> dict[str, object]:
         }
         for name, table in tables.items()
     }
-    return {
-        **errors_json(found.base.name, found.predictions, found.skipped),
-        "calibration": asdict(found.calibration),
-        "figures": fitted,
-    }
+    rows = [row for quantity in found.quantities for row in found.told(quantity).predictions]
+    document = errors_json(found.base.name, rows, found.skipped)
+    for quantity, told in found.others.items():
+        document[quantity.value] = {**_errors(told.predictions), "calibration": asdict(told.calibration)}
+    return {**document, "calibration": asdict(found.calibration), "figures": fitted}
 
 
 def _judged(rows: Sequence[Prediction]) -> dict[str, object]:
@@ -53,7 +59,8 @@ def _judged(rows: Sequence[Prediction]) -> dict[str, object]:
 
 
 def _row(row: Prediction) -> dict[str, object]:
-    measured = row.measurement
+    measured, unit = row.measurement, row.quantity.unit
+    suffix = row.quantity.column.rpartition("_")[2]
     return {
         "place": measured.place,
         "network": measured.network,
@@ -62,11 +69,11 @@ def _row(row: Prediction) -> dict[str, object]:
         "precision": measured.precision or "float",
         "batch": measured.batch,
         "cores": measured.cores,
-        "measured_ms": measured.seconds * 1e3,
-        "predicted_ms": measured.seconds * (1 + row.error) * 1e3,
-        "left_out": row.left_out_s is not None,
-        "low_ms": row.low_s * 1e3,
-        "high_ms": row.high_s * 1e3,
+        f"measured_{suffix}": row.measured / unit,
+        f"predicted_{suffix}": row.predicted / unit,
+        "left_out": row.left_out is not None,
+        f"low_{suffix}": row.low / unit,
+        f"high_{suffix}": row.high / unit,
         "error": row.error,
         "inside": row.inside,
         "shares": {key: round(share, 4) for key, share in row.shares.items() if share >= 0.01},

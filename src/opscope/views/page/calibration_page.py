@@ -35,7 +35,7 @@ class CalibrationPage:
             target=name,
             head=f"{headline(found)}.",
             rows=tuple(map(_row, rows)),
-            groups=tuple(_groups(rows)),
+            groups=(*_groups(rows), *_others(found)),
             figures=tuple(_figures(found)),
             unexplained=tuple(unexplained(rows)),
             next=next_measurements(found),
@@ -51,10 +51,10 @@ def _row(row: Prediction) -> CalibrationRow:
         chip=measured.chip,
         precision=measured.precision or "float",
         ruled_by=ruled_by(row),
-        measured_ns=measured.seconds * 1e9,
-        predicted_ns=measured.seconds * (1 + row.error) * 1e9,
-        low_ns=row.low_s * 1e9,
-        high_ns=row.high_s * 1e9,
+        measured_ns=row.measured * 1e9,
+        predicted_ns=row.predicted * 1e9,
+        low_ns=row.low * 1e9,
+        high_ns=row.high * 1e9,
         inside=row.inside,
     )
 
@@ -62,6 +62,17 @@ def _row(row: Prediction) -> CalibrationRow:
 def _groups(rows: Sequence[Prediction]) -> list[CalibrationGroups]:
     found = [("all", [("all", list(rows))]), *((by, grouped(rows, key)) for by, key in GROUPS.items())]
     return [CalibrationGroups(by, tuple(map(_group, some))) for by, some in found if by == "all" or len(some) > 1]
+
+
+def _others(found: Calibrated) -> list[CalibrationGroups]:
+    """Errors of what else was measured: of all rows, and by network."""
+    return [
+        CalibrationGroups(
+            f"network: {quantity.value}",
+            tuple(map(_group, [("all", told.predictions), *grouped(told.predictions, GROUPS["network"])])),
+        )
+        for quantity, told in found.others.items()
+    ]
 
 
 def _group(named: tuple[str, Sequence[Prediction]]) -> CalibrationGroup:
@@ -74,13 +85,13 @@ def _group(named: tuple[str, Sequence[Prediction]]) -> CalibrationGroup:
         p90_error=found.p90_error,
         bias=float(np.median([row.error for row in rows])),
         coverage=found.coverage,
-        width=float(np.median([row.high_s / row.low_s for row in rows])),
+        width=float(np.median([row.high / row.low for row in rows])),
     )
 
 
 def _figures(found: Calibrated) -> list[CalibrationFigure]:
     before, table = dict(figures(found.base)), found.shared if len(found.machines) > 1 else found.figures[0]
-    seen = found.calibration.seen
+    seen = {key: share for quantity in found.quantities for key, share in found.told(quantity).calibration.seen.items()}
     return [
         CalibrationFigure(
             key, before[key].value, table[key].value, table[key].smallest, table[key].largest, seen.get(key, 0.0)

@@ -8,9 +8,9 @@ from math import log
 import numpy as np
 
 from ...calibration.calibrate import Calibrated, Prediction, judged
+from ...calibration.quantities import Quantity
 from ...calibration.terms import is_common
-from ...calibration.validate import grouped
-from ...core.units import format_seconds
+from ...calibration.validate import grouped, of_quantities
 from ...machine.catalogue import figures
 from .columns import columns
 
@@ -35,7 +35,20 @@ GROUPS: Mapping[str, Callable[[Prediction], str]] = {
 
 
 def errors_text(rows: Sequence[Prediction], skipped: Sequence[str]) -> Iterator[str]:
-    """Tables of errors: the range of a row that holds the measured time counts for coverage."""
+    """Tables of errors: the range of a row that holds what was measured counts for coverage."""
+    for quantity, some in of_quantities(rows):
+        if quantity is not Quantity.LATENCY:
+            yield ""
+            yield f"{quantity.value}, {quantity.column}"
+        yield from _errors(some, quantity)
+    for reason in skipped[:WORST]:
+        yield f"note: {reason}"
+    if len(skipped) > WORST:
+        yield f"note: {len(skipped) - WORST} more"
+
+
+def _errors(rows: Sequence[Prediction], quantity: Quantity) -> Iterator[str]:
+    """Errors of one quantity: all of them, by what rows have in common, and the worst."""
     yield from _table("", [("all", list(rows))])
     for heading, key in GROUPS.items():
         groups = grouped(rows, key)
@@ -47,24 +60,21 @@ def errors_text(rows: Sequence[Prediction], skipped: Sequence[str]) -> Iterator[
     yield ""
     yield "worst"
     worst = sorted(rows, key=lambda row: -abs(log(1 + row.error)))[:WORST]
+    what = {Quantity.LATENCY: "time", Quantity.ENERGY: "energy", Quantity.RAM: "RAM"}[quantity]
     cells = [
         (
             " ".join(filter(None, (row.measurement.network, row.measurement.phase))),
             row.measurement.chip or "—",
             row.measurement.precision or "float",
-            format_seconds(row.measurement.seconds),
-            format_seconds(row.measurement.seconds * (1 + row.error)),
+            quantity.text(row.measured),
+            quantity.text(row.predicted),
             f"{row.error:+.0%}",
-            f"{ruled_by(row)} ({max(row.shares.values(), default=0.0):.0%} of the time)",
+            f"{ruled_by(row)} ({max(row.shares.values()):.0%} of the {what})" if row.shares else "—",
         )
         for row in worst
     ]
     header = ("network", "chip", "precision", "measured", "predicted", "error", "ruled by")
     yield from columns(header, cells, align="<<<>>><", limits={})
-    for reason in skipped[:WORST]:
-        yield f"note: {reason}"
-    if len(skipped) > WORST:
-        yield f"note: {len(skipped) - WORST} more"
 
 
 def _table(heading: str, groups: Sequence[tuple[str, Sequence[Prediction]]]) -> Iterator[str]:
@@ -72,7 +82,7 @@ def _table(heading: str, groups: Sequence[tuple[str, Sequence[Prediction]]]) -> 
     for name, rows in groups:
         found = judged(rows)
         bias = float(np.median([row.error for row in rows]))
-        width = float(np.median([row.high_s / row.low_s for row in rows]))
+        width = float(np.median([row.high / row.low for row in rows]))
         coverage = "—" if found.coverage is None else f"{found.coverage:.0%}"
         cells.append(
             (
@@ -93,7 +103,7 @@ def calibrated_text(found: Calibrated) -> Iterator[str]:
     """What a fit found: errors on networks left out, figures that moved, and what to measure next."""
     yield f"{found.base.name}: {headline(found)}"
     yield ""
-    yield from errors_text(found.predictions, found.skipped)
+    yield from errors_text([row for each in found.quantities for row in found.told(each).predictions], found.skipped)
     yield ""
     left = unexplained(found.predictions)
     if left:
@@ -126,17 +136,18 @@ def _moved(found: Calibrated) -> Iterator[str]:
     before = dict(figures(found.base))
     table = found.shared if len(found.machines) > 1 else found.figures[0]
     order = moved_most(found)
+    seen = {key: share for each in found.quantities for key, share in found.told(each).calibration.seen.items()}
     cells = [
         (
             key,
             f"{before[key].value:,.4g}",
             f"{table[key].value:,.4g}",
             f"{table[key].smallest:,.4g} – {table[key].largest:,.4g}",
-            f"{found.calibration.seen.get(key, 0.0):.0%}",
+            f"{seen.get(key, 0.0):.0%}",
         )
         for key in order[:12]
     ]
-    header = ("figure", "data sheet", "fitted", "range", "most of a time")
+    header = ("figure", "data sheet", "fitted", "range", "most of a row")
     yield from columns(header, cells, align="<>>>>", limits={})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,10 @@ from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.precision import in_precision, with_precision
 from opscope.machine import catalogue
+from opscope.machine.target import Compression, Figure
 from opscope.plugins.published.manifest import MANIFEST
 from opscope.readers import graph_of
+from opscope.recording.resources import Range
 from opscope.zoo.catalogue import Recipe, make
 
 FOLDER = target_folder(MANIFEST) or Path()
@@ -61,6 +64,16 @@ PUBLISHED = (
 WHOLE_MILLISECONDS = ("rz-v2h",)  # as its table prints them: 3 ms are 2.5 to 3.5
 
 
+def predicted(row: Row, folder: Path, compression: Compression | None = None) -> Range:
+    make(Recipe(row.network, weights=False, options=row.options), folder / "model.onnx")
+    target = with_precision(catalogue.read(FOLDER / f"{row.target}.toml"), "w8a8")
+    target = replace(target, compression=compression)
+    graph = in_precision(graph_of(folder / "model.onnx"), target, "w8a8")
+    found = estimate(graph, use_machine(target, cores=row.cores)).totals.latency_s
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_target_loads_and_says_how_far_it_is_off(name: str) -> None:
     target = catalogue.read(FOLDER / f"{name}.toml")
@@ -79,13 +92,49 @@ def test_every_target_is_compared_with_published_latencies() -> None:
     assert {row.target for row in PUBLISHED} == set(NAMES)
 
 
+PARTLY_RESIDENT = (  # a part of the weights stays on the chip: all of them streamed take twice as long
+    Row("coral-usb", "efficientnet-edgetpu-m", {"size": 240}, 8.7),
+    Row("coral-dev-board", "efficientnet-edgetpu-m", {"size": 240}, 10.6),
+)
+
+
+@pytest.mark.parametrize("row", PARTLY_RESIDENT)
+def test_weights_that_fit_in_part_are_read_in_part(row: Row, tmp_path: Path) -> None:
+    found = predicted(row, tmp_path)
+    assert found.value * 1e3 == pytest.approx(row.milliseconds, rel=0.25)
+
+
+class Pair(NamedTuple):
+    """A network that a table has twice: in int8, and with a part of its weights in 4 bits."""
+
+    network: str
+    options: Mapping[str, int]
+    milliseconds: tuple[float, float]
+    flash_kib: tuple[float, float]
+
+
+# STMicroelectronics/stm32ai-modelzoo, commit 1423c78, STM32N6570-DK. None of the second times set a figure.
+SMALLER = (
+    Pair("mobilenetv2", {"size": 128, "width": 35}, (5.83, 4.05), (1656.28, 962.22)),
+    Pair("mobilenetv2", {"size": 224, "width": 35}, (8.68, 6.83), (1683.13, 989.06)),
+    Pair("mobilenetv1", {"size": 224, "width": 50}, (6.67, 5.95), (1318.38, 1067.95)),
+    Pair("mobilenetv2", {"size": 224, "width": 100}, (20.45, 18.21), (3812.11, 2988.05)),
+    Pair("mobilenetv2", {"size": 224, "width": 140}, (34.74, 31.94), (6746.7, 5480.25)),
+)
+
+
+@pytest.mark.parametrize("pair", SMALLER)
+def test_smaller_weights_save_the_time_that_was_published(pair: Pair, tmp_path: Path) -> None:
+    row = Row("stm32n6", pair.network, pair.options, pair.milliseconds[0])
+    ratio = Figure(pair.flash_kib[0] / pair.flash_kib[1], "sheet")
+    plain, smaller = predicted(row, tmp_path), predicted(row, tmp_path, Compression(ratio))
+    measured = pair.milliseconds[1] / pair.milliseconds[0]
+    assert smaller.value / plain.value == pytest.approx(measured, abs=0.05)
+
+
 @pytest.mark.parametrize("row", PUBLISHED)
 def test_the_range_holds_what_was_published(row: Row, tmp_path: Path) -> None:
-    make(Recipe(row.network, weights=False, options=row.options), tmp_path / "model.onnx")
-    target = with_precision(catalogue.read(FOLDER / f"{row.target}.toml"), "w8a8")
-    graph = in_precision(graph_of(tmp_path / "model.onnx"), target, "w8a8")
-    found = estimate(graph, use_machine(target, cores=row.cores)).totals.latency_s
-    assert found is not None
+    found = predicted(row, tmp_path)
     low, high = found.low * 1e3, found.high * 1e3
     rounded = 0.5 if row.target in WHOLE_MILLISECONDS else 0.0
     assert low - rounded <= row.milliseconds <= high + rounded, f"{low:.2f} to {high:.2f} ms"

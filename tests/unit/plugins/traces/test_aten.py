@@ -39,6 +39,13 @@ def called(*dims: object, types: tuple[str, ...] = (HALF,), concrete: tuple[str,
             32 * 81 * 9,
         ),
         (
+            "aten::_slow_conv2d_forward",
+            called([1, 3, 64, 64], [16, 3, 3, 3], [], [16], concrete=("", "", "[3, 3]", "", "[2, 2]", "[1, 1]")),
+            "conv",
+            "1x3x64x64;16x3x3x3->1x16x32x32",
+            16 * 32 * 32 * 27,
+        ),
+        (
             "aten::max_pool2d_with_indices",
             called([1, 64, 112, 112], concrete=("", "[3, 3]", "[2, 2]", "[1, 1]", "[1, 1]", "False")),
             "max_pool",

@@ -34,7 +34,7 @@ def exchange_parts(context: LoweringContext, tensors: Tensors, index: int) -> No
 
 def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
     """Partial sums → sums: every lane sends its own to those that share the result, and adds what it gets."""
-    sharding = context.plan.splits[index].sharding
+    sharding, cores = context.plan.splits[index].sharding, context.plan.machine.cores
     for t in context.plan.placed[index].op.outputs:
         holders = {lane: (tiled, copy) for lane, tiled, copy in tensors.holders(t)}
         sent: dict[int, int] = {}
@@ -48,7 +48,9 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
             others = [
                 other
                 for other in sent
-                if other != lane and sharding.made.boxes.get(other) == sharding.made.boxes.get(lane)
+                if other != lane
+                and other // cores == lane // cores  # devices have sums of their own
+                and sharding.made.boxes.get(other) == sharding.made.boxes.get(lane)
             ]
             cost = VectorCost("add", copy.size, len(others))
             detail = context.move_detail(index, lane, context.local_name, t)

@@ -73,7 +73,7 @@ def build_report(
     """Return the complete resource report of a graph on a machine; `examined`: its file, by the interpreter there."""
     base = estimate(graph, machine)
     ideas = suggestions(base) if advise else ()
-    memory = _memory(base, ideas, examined, planner)
+    memory = _memory(base, machine.devices, ideas, examined, planner)
     return Report(
         model=model_facts(graph, sha256, layer_count=len(base.layers)),
         target=machine.target,
@@ -139,7 +139,9 @@ def _weight_dtype(graph: Graph) -> str:
     return max(sizes, key=lambda dtype: sizes[dtype]).label if sizes else ""
 
 
-def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None) -> MemoryStack:
+def _memory(
+    base: Estimate, devices: int, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None
+) -> MemoryStack:
     """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
     target, plan = base.machine.target, base.plan
     runtime = target.runtime.bytes
@@ -151,7 +153,7 @@ def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | No
         runtime_bytes, stored = Bytes(sum(part.size_bytes for part in examined.tail)), examined.file_bytes
     constants = "constants" if examined is None else "constants: the whole file"
     required = arena + scratch + (runtime_bytes or 0)
-    uses = memory_uses(target, required, stored, devices=base.machine.devices, constants=constants)
+    uses = memory_uses(target, required, stored, devices=devices, constants=constants)
     is_whole = examined is None or examined.is_whole
     alive = plan.alive_at(plan.peak_step) if base.layers else []
     names = [(base.graph.tensors[b.tensors[0]].name, b.size_bytes) for b in alive[:PEAK_TENSORS]]

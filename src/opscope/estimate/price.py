@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from math import prod
 
 from ..core.meaning import Carries
@@ -21,6 +22,15 @@ from .work import DEQUANTIZE_INTEGERS, Work, number, work_of
 _REORDERED = 3  # tensors of an op: what it reads, its weights, its result
 
 
+class Sharing(Enum):
+    """What several devices have of the work."""
+
+    LEAST = auto()  # whatever takes least
+    IMAGES = auto()  # of a batch, each device its own
+    PRODUCTS = auto()  # a part of each, and of its weights: what they make crosses the links before the next one
+    PAIRS = auto()  # of products, cut so that sums alone cross the links; whoever asks for it prices them
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The part of a target that is used: devices and cores per device."""
@@ -28,7 +38,7 @@ class Machine:
     target: Target
     devices: int = 1
     cores: int = 1  # per device
-    shares_products: bool = False  # devices have a part of every product and of its weights, never images of a batch
+    sharing: Sharing = Sharing.LEAST  # of several devices
 
     @property
     def lanes(self) -> int:
@@ -54,6 +64,8 @@ class Task:
     extents: Extents | None = None  # of a product: what a matrix engine tiles
     layout_cycles: float = 0.0  # of one lane changing the layout of its inputs, launches aside
     layout_commands: int = 0
+    own_share: float = 1.0  # of a device's work, where devices share images: that of the one that has most of them
+    linked_bytes: int = 0  # that a device sends to others before it
 
     @property
     def trips(self) -> int:
@@ -92,11 +104,64 @@ def without_weight_load(engine: Engine) -> Engine:
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip on all cores, or on one of them where that is cheaper: small ops gain nothing."""
+    if machine.sharing is Sharing.IMAGES and machine.devices > 1:
+        return price(_of_device(task, machine.devices), engine, replace(machine, devices=1))
     shared = _price(task, engine, machine)
-    if machine.lanes == 1:
-        return shared
-    alone = _price(task, engine, replace(machine, devices=1, cores=1))
-    return alone if alone.total < shared.total else shared
+    if machine.lanes > 1:
+        alone = _price(task, engine, replace(machine, devices=1, cores=1))
+        shared = alone if alone.total < shared.total else shared
+    return Cost((*shared.parts, *_linked(task, machine)))
+
+
+def _of_device(task: Task, devices: int) -> Task:
+    """Return what one of several devices has of a task that they share image by image."""
+    share, work = task.own_share, task.work
+    own = replace(
+        work,
+        macs=round(work.macs * share),
+        element_ops=round(work.element_ops * share),
+        read_bytes=round(work.read_bytes * share),
+        write_bytes=round(work.write_bytes * share),
+    )
+    return replace(
+        task,
+        work=own,
+        traffic={name: size // devices for name, size in task.traffic.items()},
+        written={name: size // devices for name, size in task.written.items()},
+        outputs=round(task.outputs * share),
+        layout_cycles=task.layout_cycles * share,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPrice:
+    """Cycles of what one device sends to others: until the first byte is there and all cores know, and for each."""
+
+    start: float
+    per_byte: float
+
+
+def link_price(machine: Machine) -> LinkPrice:
+    """Return what a link between devices takes; nothing where a target has none."""
+    target, clock = machine.target, machine.clock_hz
+    route = next((route for route in target.routes if route.carries is Carries.LINK), None)
+    if route is None:
+        return LinkPrice(0.0, 0.0)
+    latency = 0.0 if route.latency_seconds is None else route.latency_seconds.value * clock
+    return LinkPrice(barrier_cycles(target) + latency, 1 / (route.peak(clock) * route.reached))
+
+
+def barrier_cycles(target: Target) -> float:
+    """Return the cycles until the slowest engine has met a barrier."""
+    return max((launch_cycles(engine) for engine in target.engines), default=0.0)
+
+
+def _linked(task: Task, machine: Machine) -> list[Part]:
+    """Return what devices wait for each other before an op that needs all channels of what each has a part of."""
+    if machine.devices == 1 or not task.linked_bytes:
+        return []
+    link = link_price(machine)
+    return [Part(EXCHANGE, Cycles(link.start + task.linked_bytes * link.per_byte), overlaps=False)]
 
 
 def _price(task: Task, engine: Engine, machine: Machine) -> Cost:

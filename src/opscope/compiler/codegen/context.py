@@ -24,7 +24,6 @@ from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import VectorCost, issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
-_MOST_PIECES = 4  # of an op, beside those that memory needs: what the best published compilations cut theirs into
 _WORTH = 4  # times the cycles of starting it: the mean work of a piece
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
 VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues all-gathers
@@ -221,7 +220,7 @@ class LoweringContext:
             return 1
         share = self.portion(self.plan.splits[chain[0]], lane)
         mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * share
-        return max(1, min(_MOST_PIECES, int(mean / (_WORTH * started))))
+        return max(1, min(self.plan.overlap_parts, int(mean / (_WORTH * started))))
 
     def working_set_bytes(self, op: Op) -> float:
         """Bytes that an op reads and writes."""

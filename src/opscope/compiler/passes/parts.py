@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from math import ceil
 
-from ...estimate.estimator import parameter_bytes
+from ...estimate.movement.links import device_counts
 from ...graph.graph import Graph
-from ...machine.target import Holds
 from ..plan import Part, Placed, Plan
 from .batch import batch_axes, batch_size, is_cuttable, some_of, with_images
 from .device_images import on_all_devices, share_of_device
@@ -127,7 +125,8 @@ class PartsChooser:
             graph, placed = self._some(images)
             prices = Prices(graph, placed, self.plan.machine, units=images // unit, cores=self.cores)
             smaller = with_images(self.plan.graph, self.axes, unit)
-            splits = Splitter(smaller, placed, prices, self.groups).run()
+            limit = self.plan.options.channel_parts
+            splits = Splitter(smaller, placed, prices, self.groups, channel_parts=limit).run()
             self._part[images, unit] = Part(images, unit, splits, (1,) * len(splits))
         return self._part[images, unit]
 
@@ -155,11 +154,9 @@ def machine_sizes(plan: Plan) -> list[MachineSize]:
         return [MachineSize(1, count) for count in counts]
     if parallel != "auto":
         return [MachineSize(devices, cores, _asked(plan))]
-    room = plan.machine.target.home(Holds.CONSTANTS).bytes.value
-    least = max(1, ceil(parameter_bytes(plan.graph) / room))  # devices that hold all constants
-    counts = sorted({count for count in (devices, -(-devices // 2), 1) if count >= least} or {devices}, reverse=True)
+    counts = device_counts(plan.graph, plan.machine)
     sharing = min(devices, batch_size(plan.graph))
-    by_images = [MachineSize(sharing, cores, Sharing.IMAGES)] if sharing > 1 and least == 1 else []
+    by_images = [MachineSize(sharing, cores, Sharing.IMAGES)] if sharing > 1 and 1 in counts else []
     stages = MachineSize(devices, cores, Sharing.STAGES)
     return [*(MachineSize(count, cores) for count in counts), *by_images, stages]
 

@@ -11,7 +11,7 @@ from math import ceil, inf
 
 from ...core.meaning import Carries
 from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
-from ...estimate.price import Machine
+from ...estimate.price import Machine, barrier_cycles, link_price
 from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
@@ -39,8 +39,7 @@ class Prices:
         target, clock = machine.target, machine.clock_hz
         self.cores, self.devices = machine.cores, machine.devices
         self.rates: Mapping[str, float] = {route.carries: route.peak(clock) * route.reached for route in target.routes}
-        latencies = {route.carries: route.latency_seconds for route in target.routes}
-        self.latency = {carries: f.value * clock for carries, f in latencies.items() if f is not None}
+        self.link = link_price(machine)
         own = {r.carries: r.core_bytes_per_second for r in target.routes}
         self.core_rates = {carries: f.value / clock for carries, f in own.items() if f is not None}
         tiling, local = target.tiling, target.local
@@ -52,8 +51,7 @@ class Prices:
             self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
-        engines = [engine for engine in target.engines if engine.launch_cycles is not None]
-        self.barrier = max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
+        self.barrier = barrier_cycles(target)
         self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
 
@@ -211,8 +209,8 @@ class Prices:
         per_byte = max(moved.bus / self._rate(Carries.MULTICAST), moved.sender / own)
         fixed = 2 * self.barrier
         if moved.link:
-            per_byte += moved.link / self._rate(Carries.LINK)
-            fixed += self.barrier + self.latency.get(Carries.LINK, 0.0)
+            per_byte += moved.link * self.link.per_byte
+            fixed += self.link.start
         largest = max(needed.shares.values(), default=0.0)
         shares = needed.shares
         read = sum(share for lane, share in shares.items() if lane // self.cores == needed.devices[0])

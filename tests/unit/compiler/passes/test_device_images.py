@@ -1,4 +1,4 @@
-"""Devices that share the images of a batch: every law holds, nothing crosses a link, and each takes as long as alone."""
+"""Devices that share the images of a batch: laws hold, nothing crosses a link, and each takes as long as alone."""
 
 from __future__ import annotations
 

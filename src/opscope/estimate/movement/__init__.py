@@ -1,0 +1,1 @@
+"""What ops move: bytes through every memory, and between devices."""

@@ -1,0 +1,173 @@
+"""Traffic: through which memory the bytes of an op travel, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import KINDS, Touches
+from ...graph.work_families import WorkFamily, work_family
+from ...machine.target import Holds
+from ..forms.state import State
+from ..memory import MemoryPlan
+from ..price import Machine, Sharing
+from ..work import Work, number
+
+
+class Traffic:
+    """Decides through which memory the bytes of an op travel.
+
+    With a local memory (on-chip SRAM), every byte passes through it. Activations cross to the outer memory only at the
+    network's inputs and outputs, or if the live set does not fit at that step; constants are re-read from their home
+    memory in each inference unless they all fit beside the activations. A table that rows are gathered from stays in
+    its home memory: the rows are read where they are.
+    """
+
+    def __init__(self, graph: Graph, machine: Machine, plan: MemoryPlan) -> None:
+        target = machine.target
+        self.graph = graph
+        self.plan = plan
+        self.activations = target.home(Holds.ACTIVATIONS).name
+        self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
+        self.writes_apart = target.home(Holds.ACTIVATIONS).write_efficiency is not None
+        self.constants = target.home(Holds.CONSTANTS).name
+        self.local = target.local
+        images = images_of(graph) if target.tiling is not None else 1
+        # Devices that share the images of a batch read all constants each; else each reads its own part of them.
+        self.copies = machine.devices if machine.sharing is Sharing.IMAGES else 1
+        together = replace(machine, devices=machine.devices // self.copies)  # what works on the same images
+        at_once, share = -(-images // self.copies), 1 / self.copies
+        own, instances = 0.0, 1
+        if self.local is not None:
+            own = self.local.bytes.value
+            instances = target.instances(self.local, devices=together.devices, cores=machine.cores)
+        self.capacity = own * instances
+        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
+        self.at_a_time = min(at_once, together.lanes) / images
+        room = own - share * plan.bound_bytes / instances
+        self.kept = _kept_share(graph, together, room, at_once) if own else 0.0
+        self.outputs = frozenset(graph.outputs)
+        self.state = State.of(graph)
+        self.live = self.state.live_beside(plan, len(graph.ops))
+        self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
+
+    def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
+        """Return the bytes per memory for one trip of an op."""
+        if not work.bytes:
+            return {}
+        if self.local is None:
+            moved = {self.activations: work.read_bytes + work.write_bytes + self._lost_bytes(op)}
+            moved[self.constants] = moved.get(self.constants, 0) + work.constant_bytes
+            return moved
+        moved = {self.local.name: work.bytes}
+        if self.activations != self.local.name:  # otherwise its bytes are counted already
+            boundary = self._boundary_bytes(op, work)
+            inside = work.read_bytes + work.write_bytes - boundary - self.state.streamed_bytes(op, self.graph)
+            leaves = round(inside * self._outer_share(step, op, work))
+            moved[self.activations] = boundary + leaves + self._lost_bytes(op)
+        read = round(work.constant_bytes * self.copies * (1.0 if _reads_in_part(op) else 1.0 - self.kept))
+        if read and self.constants != self.local.name:
+            moved[self.constants] = moved.get(self.constants, 0) + read
+        return moved
+
+    def written(self, step: int, op: Op, work: Work) -> int:
+        """Return the bytes of results among the traffic of the memory that holds activations."""
+        if self.local is None or self.activations == self.local.name:
+            return work.write_bytes
+        result = min(sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs), work.write_bytes)
+        return result + round((work.write_bytes - result) * self._outer_share(step, op, work))
+
+    def _outer_share(self, step: int, op: Op, work: Work) -> float:
+        """Return the share of what an op reads and writes inside the network that passes the outer memory."""
+        ruled = self.local is not None and self.local.op_share is not None
+        return float(self._streams(op, work)) if ruled else self._spilled_share(step)
+
+    def _streams(self, op: Op, work: Work) -> bool:
+        """Whether the operands of an op pass through local memory tile by tile, since they do not fit it together.
+
+        Heads of an attention do not depend on each other: scores, softmax and weighted sum are computed head by head,
+        and it is one head that has to fit.
+        """
+        if self.local is None or self.local.op_share is None:
+            return False
+        slices = self._slices(op)
+        self.slices.update(dict.fromkeys(op.outputs, slices))
+        return work.bytes / slices > self.local.op_share.value * self.capacity
+
+    def _slices(self, op: Op) -> int:
+        """Parts of an op that can run to the end of its attention one after the other; 1 outside of one."""
+        if told := number(op, "slices", 0):
+            return told
+        family = work_family(op, self.graph)
+        if family in (WorkFamily.ACTIVATIONS_PRODUCT, WorkFamily.SOFTMAX):
+            shape = self.graph.tensors[op.outputs[0]].shape or ()
+            return max(1, prod(shape[:-2]))
+        if family is not None and family.general in (WorkFamily.ELEMENTWISE, WorkFamily.TRANSCENDENTAL):
+            return max((self.slices.get(t, 1) for t in op.inputs), default=1)
+        return 1
+
+    def _spilled_share(self, step: int) -> float:
+        """Return the share of what is live at a step that local memory has no room for.
+
+        Only that much goes out and comes back: of 154 MB in 116 MB, a quarter.
+        """
+        live = self.live[step] * self.at_a_time
+        return max(0.0, 1 - self.capacity / live) if live else 0.0
+
+    def _lost_bytes(self, op: Op) -> int:
+        """Return what bursts carry in vain: a convolution reads an input of the network pixel by pixel, and a pixel of
+        three channels fills a part of a burst only. Inside the network, tensors are laid out as the memory likes it."""
+        tensor = self.graph.tensors[op.inputs[0]] if op.kind == "conv" and op.inputs[0] != ABSENT else None
+        if self.burst is None or tensor is None or tensor.role is not Role.INPUT or not tensor.elements:
+            return 0
+        channels = (tensor.shape or ())[number(op, "channel_axis")]
+        size = tensor.bytes or 0
+        return max(0, round(size * self.burst.value * tensor.elements / (channels * size)) - size)
+
+    def _boundary_bytes(self, op: Op, work: Work) -> int:
+        """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
+        tensors = self.graph.tensors
+        read = sum(tensors[t].bytes or 0 for t in op.inputs if t in self.state.outside)
+        written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
+        return min(read, work.read_bytes) + min(written, work.write_bytes)
+
+
+def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> float:
+    """Share of the constants that stay in local memory: all where each core has room for all of them.
+
+    A compiler that cuts work in tiles keeps as many as there is room for beside tiles that are read ahead. Cores that
+    share images need all constants each, those that share one image a part.
+    """
+    tiling, whole = machine.target.tiling, _whole_bytes(graph)
+    if tiling is not None and not tiling.keeps_constants:
+        return 0.0
+    if whole <= room:
+        return 1.0
+    if tiling is None or tiling.whole_weights:
+        return 0.0
+    ahead = tiling.buffers.value * tiling.weight_bytes.value
+    own = whole if images >= machine.lanes else whole / machine.lanes
+    return max(0.0, min(1.0, (room - ahead) / 2 / own))
+
+
+def images_of(graph: Graph) -> int:
+    """Images in a batch: the leading extent that all inputs and outputs have in common; 1 where they differ."""
+    found = {(graph.tensors[t].shape or (1,))[0] for t in (*graph.inputs, *graph.outputs)}
+    return max(1, *found) if len(found) == 1 else 1
+
+
+def _whole_bytes(graph: Graph) -> int:
+    """Return the bytes of constants that ops read whole, each counted once."""
+    return constant_bytes(graph, [op for op in graph.ops if not _reads_in_part(op)])
+
+
+def constant_bytes(graph: Graph, ops: Sequence[Op]) -> int:
+    """Return the bytes of all constants that ops read, each counted once."""
+    used = {t for op in ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
+    return sum(graph.tensors[t].bytes or 0 for t in used)
+
+
+def _reads_in_part(op: Op) -> bool:
+    return KINDS[op.kind].touches is Touches.OUTPUT

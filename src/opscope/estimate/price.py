@@ -410,14 +410,25 @@ def _in_waves(task: Task, engine: Engine, figures: tuple[Figure, ...], units: in
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
-    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth."""
+    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth.
+
+    Few cores do not reach the bandwidth of an outer memory, where each has a queue of its own that is slower.
+    """
     efficiency = memory.reached
     instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
     if memory.bytes_per_cycle is not None:
         return size_bytes / (memory.bytes_per_cycle.value * efficiency * instances)
     if memory.bytes_per_second is not None:
-        return size_bytes / (memory.bytes_per_second.value * efficiency * instances) * machine.clock_hz
+        rate = memory.bytes_per_second.value * efficiency * instances
+        own = _queue_rate(machine.target) if memory.is_outer else None
+        return size_bytes / (rate if own is None else min(rate, own.value * machine.lanes)) * machine.clock_hz
     return 0.0
+
+
+def _queue_rate(target: Target) -> Figure | None:
+    """Return the bytes per second that one core reads at the most."""
+    reading = (route.core_bytes_per_second for route in target.routes if route.carries is Carries.READ)
+    return next(reading, None)
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:

@@ -11,11 +11,14 @@ from math import ceil, inf
 
 from ...core.meaning import Carries
 from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
+from ...estimate.memory import plan_memory
+from ...estimate.movement.traffic import constant_bytes
 from ...estimate.price import Machine, barrier_cycles, link_price
 from ...estimate.work import DEQUANTIZE, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
+from ..codegen.timing import VectorCost
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
 
@@ -49,6 +52,7 @@ class Prices:
         if tiling is not None and local is not None:
             left = local.bytes.value - tiling.buffers.value * self.weight_tile
             self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
+        self.resident = _stays(graph, machine)
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         self.barrier = barrier_cycles(target)
@@ -102,8 +106,8 @@ class Prices:
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())
-        arriving = read / self._rate(Carries.READ)
-        if len(first) > len(distinct):
+        arriving = 0.0 if self.resident else read / self._rate(Carries.READ)
+        if len(first) > len(distinct) and not self.resident:
             arriving = max(arriving, read / self._rate(Carries.MULTICAST))
         return max(entering, arriving), max(1, ceil(largest / self.weight_tile))
 
@@ -117,6 +121,7 @@ class Prices:
                 and position != weights
                 and t not in self.maker
                 and not (op.kind == "gather" and not position)
+                and not (self.resident and self._is_constant(t))
             ):
                 boxes = {
                     box: need.shares[lane] for lane, box in need.boxes.items() if lane // self.cores == need.devices[0]
@@ -149,9 +154,11 @@ class Prices:
         """Partial sums: every lane sends its own to the others, and adds what it gets."""
         parts = next(cut.parts for cut in sharding.cuts if cut.axis == REDUCED)
         size = sum(self._bytes(t) for t in op.outputs) * sharding.made.largest
-        kernel = next((e.kernels["add"].value for e in self.machine.target.engines if "add" in e.kernels), 0.0)
+        target = self.machine.target
+        vector = max(target.engines, key=lambda engine: engine.threads)
+        adding = VectorCost("add", size, parts - 1).cycles(target, vector)
         sent = size * len(sharding.lanes())
-        return sent / self._rate(Carries.MULTICAST) + (parts - 1) * size / 1024 * kernel + 2 * self.barrier
+        return sent / self._rate(Carries.MULTICAST) + adding + 2 * self.barrier
 
     def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
         """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
@@ -228,6 +235,15 @@ class Prices:
 
     def _is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
+
+
+def _stays(graph: Graph, machine: Machine) -> bool:
+    """Whether all constants fit beside the activations on every core, however ops are split: they are not read then."""
+    target = machine.target
+    if target.local is None or target.tiling is None or not target.tiling.keeps_constants:
+        return False
+    left = target.local.bytes.value - constant_bytes(graph, graph.ops)
+    return left > 0 and plan_memory(graph, target.runtime).arena_bytes <= left
 
 
 def weight_cuts(op: Op, graph: Graph, sharding: Sharding) -> Sharding:

@@ -140,7 +140,7 @@ def _moving(tasks: Sequence[Task], graph: Graph, machine: Machine, plan: MemoryP
     found = []
     for step, (task, sent) in enumerate(zip(tasks, linked_bytes(graph, machine), strict=True)):
         op, work = task.op, task.work
-        written = {moving.activations: moving.written(step, op, work)} if moving.writes_apart else {}
+        written = {moving.activations: moving.written(step, op, work)}
         traffic = moving.traffic(step, op, work)
         found.append(replace(task, traffic=traffic, written=written, own_share=own, linked_bytes=sent))
     return found
@@ -155,8 +155,11 @@ def _with_layouts(graph: Graph, layout: Layout | None, tasks: list[Task]) -> lis
     found = []
     for task, name in zip(tasks, engines, strict=True):
         rates = converted_inputs(task.op, name, graph, tiled=tiled, layout=layout) if name else {}
-        cycles = sum(rate * (graph.tensors[task.op.inputs[p]].bytes or 0) / 1024 for p, rate in rates.items())
-        found.append(replace(task, layout_cycles=cycles, layout_commands=len(rates)))
+        tensors = {p: graph.tensors[task.op.inputs[p]] for p in rates}
+        cycles = {p: rate * (tensors[p].bytes or 0) / 1024 for p, rate in rates.items()}
+        inputs = sum(each for p, each in cycles.items() if tensors[p].role is Role.INPUT)
+        total = sum(cycles.values())
+        found.append(replace(task, layout_cycles=total, input_layout_cycles=inputs, layout_commands=len(rates)))
     return found
 
 

@@ -17,7 +17,7 @@ from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Part
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
-from .work import DEQUANTIZE_INTEGERS, Work, number, work_of
+from .work import DEQUANTIZE_INTEGERS, Work, number, state_bytes, work_of
 
 _REORDERED = 3  # tensors of an op: what it reads, its weights, its result
 
@@ -64,8 +64,10 @@ class Task:
     extents: Extents | None = None  # of a product: what a matrix engine tiles
     layout_cycles: float = 0.0  # of one lane changing the layout of its inputs, launches aside
     layout_commands: int = 0
+    input_layout_cycles: float = 0.0  # of them, those for inputs of the network
     own_share: float = 1.0  # of a device's work, where devices share images: that of the one that has most of them
     linked_bytes: int = 0  # that a device sends to others before it
+    state_bytes: int = 0  # of a recurrent op, handed from step to step
 
     @property
     def trips(self) -> int:
@@ -83,6 +85,8 @@ def task_of(op: Op, graph: Graph, target: Target) -> Task:
     extents = product_extents(op, graph) if work.known and (work.macs or op.family is Family.POOL) else None
     outputs = sum(graph.tensors[t].elements or 0 for t in op.outputs[:1] if t != ABSENT)
     task = Task(op, work, first, {}, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
+    if op.family is Family.RECURRENT and work.known:
+        task = replace(task, state_bytes=state_bytes(op, graph))
     if first.engine is None or not work.known or not target.is_compilable:
         return task
     able = [
@@ -130,6 +134,7 @@ def _of_device(task: Task, devices: int) -> Task:
         written={name: size // devices for name, size in task.written.items()},
         outputs=round(task.outputs * share),
         layout_cycles=task.layout_cycles * share,
+        input_layout_cycles=task.input_layout_cycles * share,
     )
 
 
@@ -168,7 +173,8 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
     stages = [stage for stage in _stages(task, engine, units) if stage.cycles]
-    parts = [Part(engine.name, Cycles(stage.cycles / units), figures=stage.figures) for stage in stages]
+    even = units * _evenness(task, engine, machine)
+    parts = [Part(engine.name, Cycles(stage.cycles / even), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
     for memory in machine.target.memories:
         written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
@@ -176,9 +182,11 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
             if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
                 figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
                 parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
+        parts += _queues(task, memory, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
+        cycles += (1 - 1 / machine.lanes) * min(task.input_layout_cycles, _entering(task, engine))
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
     parts += _reordering(task, machine)
     parts += _exchange(task, machine)
@@ -189,13 +197,32 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     return Cost(tuple(parts))
 
 
+def _entering(task: Task, engine: Engine) -> float:
+    """Return the cycles until all weights are in one engine: cores cut channels where this is long, and then each of
+    them needs the whole input, in its layout.
+    """
+    rate = engine.weight_bytes_per_cycle
+    return 0.0 if rate is None else task.work.weight_bytes / rate.value
+
+
+def _evenness(task: Task, engine: Engine, machine: Machine) -> float:
+    """Return the mean part of a core over the largest: hidden units of a recurrent op are cut in whole tiles.
+
+    512 units are 16 tiles; 14 cores have 2 of them at the most, and 8 would do as well.
+    """
+    if task.op.family is not Family.RECURRENT or engine.tile_extent is None:
+        return 1.0
+    tiles = -(-number(task.op, "hidden_size") // round(engine.tile_extent.value))
+    return tiles / machine.lanes / -(-tiles // machine.lanes)
+
+
 def _starts(op: Op, engine: Engine, machine: Machine) -> list[Part]:
     """Return what starting the commands of an op takes: on the engine, and of a host that starts ahead of it.
 
     What the host takes for the next op overlaps this one; but no op begins before the host has started it, so that one
     that is shorter lasts as long.
     """
-    launches = _launches(op) * commands_of(op, engine)
+    launches = launches_of(op) * commands_of(op, engine)
     found = []
     if engine.launch_cycles is not None:
         cycles = Cycles(engine.launch_cycles.value * launches)
@@ -249,6 +276,8 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
     is for a compiler to find out.
     """
     route = next((route for route in machine.target.routes if route.carries is Carries.MULTICAST), None)
+    if machine.cores > 1 and route is not None and task.op.family is Family.RECURRENT:
+        return [Part(EXCHANGE, Cycles(task.work.steps * state_cycles(task.state_bytes, machine)), overlaps=False)]
     if machine.cores == 1 or route is None or task.op.family not in (Family.CONTRACTION, Family.POOL):
         return []
     vector = max(machine.target.engines, key=lambda each: each.threads)
@@ -257,6 +286,13 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
     rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
     sent = task.work.read_bytes / machine.lanes / rate
     return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]
+
+
+def state_cycles(size_bytes: float, machine: Machine) -> float:
+    """Return what cores that have hidden units each take to hand each other a state, before the next step begins."""
+    route = next((route for route in machine.target.routes if route.carries is Carries.MULTICAST), None)
+    moving = 0.0 if route is None else size_bytes / (route.peak(machine.clock_hz) * route.reached)
+    return 2 * barrier_cycles(machine.target) + moving
 
 
 def commands_of(op: Op, engine: Engine) -> int:
@@ -285,7 +321,7 @@ def _control(task: Task, engine: Engine, machine: Machine) -> list[Part]:
     return [Part(LAUNCH, Cycles(size / rate), overlaps=False, figures=(sequencer.descriptor_bytes,))]
 
 
-def _launches(op: Op) -> int:
+def launches_of(op: Op) -> int:
     """Return how often an engine starts anew: steps of a recurrent op wait for each other."""
     return number(op, "steps", 1) if op.family is Family.RECURRENT else 1
 
@@ -410,25 +446,29 @@ def _in_waves(task: Task, engine: Engine, figures: tuple[Figure, ...], units: in
 
 
 def memory_cycles(memory: Memory, size_bytes: int, machine: Machine) -> float:
-    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth.
-
-    Few cores do not reach the bandwidth of an outer memory, where each has a queue of its own that is slower.
-    """
+    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth."""
     efficiency = memory.reached
     instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
     if memory.bytes_per_cycle is not None:
         return size_bytes / (memory.bytes_per_cycle.value * efficiency * instances)
     if memory.bytes_per_second is not None:
-        rate = memory.bytes_per_second.value * efficiency * instances
-        own = _queue_rate(machine.target) if memory.is_outer else None
-        return size_bytes / (rate if own is None else min(rate, own.value * machine.lanes)) * machine.clock_hz
+        return size_bytes / (memory.bytes_per_second.value * efficiency * instances) * machine.clock_hz
     return 0.0
 
 
-def _queue_rate(target: Target) -> Figure | None:
-    """Return the bytes per second that one core reads at the most."""
-    reading = (route.core_bytes_per_second for route in target.routes if route.carries is Carries.READ)
-    return next(reading, None)
+def _queues(task: Task, memory: Memory, machine: Machine) -> list[Part]:
+    """Return what an outer memory takes longer because few cores do not reach its bandwidth: each has a queue of its
+    own to read, and one to write.
+    """
+    moved, written = task.traffic.get(memory.name, 0), task.written.get(memory.name, 0)
+    longest, figures = memory_cycles(memory, moved, machine), tuple[Figure, ...]()
+    for carries, size in ((Carries.READ, moved - written), (Carries.WRITE, written)):
+        route = next((route for route in machine.target.routes if route.carries is carries), None)
+        own = None if route is None or not memory.is_outer else route.core_bytes_per_second
+        if own is not None and (cycles := size / (own.value * machine.lanes) * machine.clock_hz) > longest:
+            longest, figures = cycles, (own,)
+    more = longest - memory_cycles(memory, moved, machine)
+    return [Part(memory.name, Cycles(more), figures=figures)] if more else []
 
 
 def op_joules(task: Task, engine: Engine, machine: Machine) -> float | None:

@@ -18,7 +18,7 @@ from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
 from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
 from ..passes.split_prices import weight_cuts
-from ..plan import Placed, Plan, Schedule, Split
+from ..plan import Placed, Plan, Schedule, Split, channel_axis
 from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import VectorCost, issue_cycles
@@ -97,6 +97,11 @@ class LoweringContext:
         """Share of an input that a lane needs."""
         needed = self.plan.splits[index].needs
         return needed[position].share(lane) if needed else 1.0
+
+    def hands_on_state(self, index: int) -> bool:
+        """Whether lanes have hidden units of a recurrent op each, and need each other's before the next step."""
+        op, split = self.plan.placed[index].op, self.plan.splits[index]
+        return op.family is Family.RECURRENT and split.sharding.cut_on(channel_axis(op, self.graph)) is not None
 
     def has_partial_sums(self, index: int) -> bool:
         """Whether the lanes of a product have partial sums, which are to be added up."""

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...core.meaning import Carries, Does
+from ...estimate.work import state_bytes
 from ...graph.kinds import Family
 from ..sharding import Exchange, exchange, keeps_parts
 from .context import VECTOR_GROUP, LoweringContext
@@ -71,6 +72,24 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
             whole = replace(copy, pieces=[Piece(0.0, 1.0, done)])
             tensors.record_use(whole, done)
             tensors.store(t, lane, whole, tiled=tiled)
+
+
+def hand_on_state(context: LoweringContext, tensors: Tensors, index: int) -> None:
+    """The state that lanes with hidden units each send each other in every step, as one transfer of every lane."""
+    op, split = context.plan.placed[index].op, context.plan.splits[index]
+    size, steps = state_bytes(op, context.graph), context.plan.placed[index].task.work.steps
+    for step, (lane, _, copy) in enumerate(list(tensors.holders(op.outputs[0]))):
+        spec = context.transfer(
+            Carries.MULTICAST,
+            lane,
+            index,
+            size * steps * split.sharding.share(lane),
+            form="multicast",
+            group=VECTOR_GROUP,
+            tensor=op.outputs[0],
+            step=step,
+        )
+        tensors.record_use(copy, context.emitter.emit(spec, [piece.command for piece in copy.pieces]))
 
 
 class _Exchanger:

@@ -13,8 +13,8 @@ from ...core.meaning import Carries
 from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
 from ...estimate.memory import plan_memory
 from ...estimate.movement.traffic import constant_bytes
-from ...estimate.price import Machine, barrier_cycles, link_price
-from ...estimate.work import DEQUANTIZE, unpacked_bytes
+from ...estimate.price import Machine, barrier_cycles, launch_cycles, launches_of, link_price, state_cycles
+from ...estimate.work import DEQUANTIZE, Work, number, state_bytes, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
@@ -79,30 +79,47 @@ class Prices:
         if not placed.engine or engine is None:
             return 0.0
         share = sharding.largest
-        launch = engine.launch_cycles.value if engine.launch_cycles is not None else 0.0
+        launch = launch_cycles(engine) * launches_of(op)
         cycles = placed.cycles * share
         out = sum(self._bytes(t) for t in op.outputs) * sharding.made.largest
         commands = max(1, ceil(out / self.piece), ceil(2 * out / self.room))
         if has_weights(op, self.graph):
-            loading, tiles = self._weights(op, engine, sharding)
+            loading, tiles = self._weights(op, placed.task.work, engine, sharding)
             cycles, commands = max(cycles, loading), tiles
         cycles = max(cycles, self._arriving(op, needed))
         if may_spill:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
         if sharding.cut_on(REDUCED) is not None:
             cycles += self._adding_up(op, sharding)
+        if op.family is Family.RECURRENT:
+            cycles = max(cycles, self._passing_weights(placed, sharding)) + self._handing_on(op, sharding)
         return cycles + self._changing_layouts(placed, needed) + commands * launch
 
-    def _weights(self, op: Op, engine: Engine, sharding: Sharding) -> tuple[float, int]:
+    def _passing_weights(self, placed: Placed, sharding: Sharding) -> float:
+        """Cycles of weights that meet a state, where a lane cannot hold its part: it reads them in every step."""
+        work, cuts = placed.task.work, weight_cuts(placed.op, self.graph, sharding)
+        if work.state_weight_bytes * cuts.largest <= self.room:
+            return 0.0
+        here = sum(cuts.share(lane) for lane in cuts.lanes() if lane // self.cores == cuts.devices[0])
+        return work.steps * work.state_weight_bytes * here / self._rate(Carries.READ)
+
+    def _handing_on(self, op: Op, sharding: Sharding) -> float:
+        """Cycles of lanes that have hidden units each: in every step they hand each other the state."""
+        if sharding.cut_on(channel_axis(op, self.graph)) is None:
+            return 0.0
+        return number(op, "steps") * state_cycles(state_bytes(op, self.graph), self.machine)
+
+    def _weights(self, op: Op, work: Work, engine: Engine, sharding: Sharding) -> tuple[float, int]:
         """Cycles until the weights are in the engine, and the number of tiles that they come in."""
         size, cuts = self._bytes(op.inputs[1]), weight_cuts(op, self.graph, sharding)
         weights, unpacking = self.graph.tensors[op.inputs[1]], 0.0
         largest = cuts.largest * (unpacked_bytes(weights, self.graph.tensors[op.inputs[0]].dtype) or size)
+        again = cuts.largest * work.steps * work.state_weight_bytes
         if weights.dtype in DEQUANTIZE:
             rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
             unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = max(unpacking, largest / rate.value if rate is not None else 0.0)
+        entering = max(unpacking, (largest + again) / rate.value if rate is not None else 0.0)
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())

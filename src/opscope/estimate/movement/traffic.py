@@ -31,7 +31,6 @@ class Traffic:
         self.plan = plan
         self.activations = target.home(Holds.ACTIVATIONS).name
         self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
-        self.writes_apart = target.home(Holds.ACTIVATIONS).write_efficiency is not None
         self.constants = target.home(Holds.CONSTANTS).name
         self.local = target.local
         images = images_of(graph) if target.tiling is not None else 1
@@ -68,6 +67,8 @@ class Traffic:
             leaves = round(inside * self._outer_share(step, op, work))
             moved[self.activations] = boundary + leaves + self._lost_bytes(op)
         read = round(work.constant_bytes * self.copies * (1.0 if _reads_in_part(op) else 1.0 - self.kept))
+        if work.state_weight_bytes > self.capacity:  # they pass in every step
+            read += (work.steps - 1) * work.state_weight_bytes * self.copies
         if read and self.constants != self.local.name:
             moved[self.constants] = moved.get(self.constants, 0) + read
         return moved

@@ -241,7 +241,7 @@ def _spilling(program: Program, moved_bytes: int) -> dict[str, float]:
     """Seconds that activations take through outer memory, which `profile` reports as spills."""
     leaving = sum(prod(shape) * DType[dtype.upper()].bits // 8 for _, dtype, shape in program.outputs)
     spilled = max(0, moved_bytes - _needed_bytes(program) - leaving)
-    return {"spill": spilled / program.devices / _read_rate(program)}
+    return {"spill": spilled / _working_devices(program) / _read_rate(program)}
 
 
 def _matrix_seconds(estimated: Estimate, machine: Machine) -> float:
@@ -261,10 +261,19 @@ def _matrix_seconds(estimated: Estimate, machine: Machine) -> float:
     return cycles / estimated.machine.clock_hz * estimated.machine.lanes / (machine.cores * machine.devices)
 
 
+def _working_devices(program: Program) -> float:
+    """Devices that would have all MACs if each had as many as the one that has most: a few ops do not make one work."""
+    rows = program.commands
+    macs = np.bincount(rows["device"], rows["macs"].astype(np.float64), minlength=program.devices)
+    return float(macs.sum() / macs.max()) if macs.max() else float(program.devices)
+
+
 def _idle_share(program: Program) -> float:
+    """Of the cores, with devices that have next to nothing to compute, and cores of the others that have nothing."""
     rows = program.commands[(program.commands["does"] == Does.COMPUTE)]
-    lanes = program.cores * program.devices
-    return 1 - len(np.unique(rows["device"].astype(np.int64) * program.cores + rows["core"])) / lanes
+    lanes = np.unique(rows["device"].astype(np.int64) * program.cores + rows["core"])
+    most = np.bincount(lanes // program.cores).max(initial=0)
+    return float(1 - _working_devices(program) / program.devices * most / program.cores)
 
 
 def _analysed(program: Program, seconds: float) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
 DEFAULT_ITERATIONS = 40
+DEFAULT_OVERLAP_PARTS = 4  # what the best published compilations cut their ops into
 MOST_SAMPLES = 100_000  # that a copy is calibrated with
 MOST_TOKENS = 1 << 23  # of a prompt or a context, and users at once
 MOST_POINTS = 4096  # of a language model
@@ -171,6 +172,16 @@ class CompileOptions:
     retained_state: bool = field(
         default=False, metadata=_shown("keep state on the device between inferences: caches of keys and values")
     )
+    channel_parts: int | None = field(
+        default=None,
+        metadata=_shown(
+            "most parts that cores of a device cut channels of a product into (default: all)", "N", least=1
+        ),
+    )
+    overlap_parts: int = field(
+        default=DEFAULT_OVERLAP_PARTS,
+        metadata=_shown("most pieces that an op is cut into so that engines overlap (default 4)", "N", least=1),
+    )
     stats_level: int = field(
         default=40,
         metadata=_shown(
@@ -191,6 +202,9 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         _check_words(self)
+        for word, parts in (("channel parts", self.channel_parts), ("overlap parts", self.overlap_parts)):
+            if parts is not None and parts < 1:
+                raise UsageError(f"{word} {parts}: expected 1 or more")
 
 
 @dataclass(frozen=True, slots=True)

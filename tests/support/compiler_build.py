@@ -166,12 +166,17 @@ def in_tiles(*tiles: int, unit: int = 1) -> Parts:
 
 def by_axis(axis: int) -> Choice:
     """Instead of the split that is priced lowest, the one along this axis and no other, where there is one."""
+    return lambda splitter, index, _: _option_along(splitter, index, [axis])
 
-    def chosen(splitter: Splitter, index: int, costs: Sequence[float]) -> int:
-        cuts = [option.sharding.cuts for option in splitter.options[index]]
-        return next((number for number, found in enumerate(cuts) if [cut.axis for cut in found] == [axis]), 0)
 
-    return chosen
+def by_axes(*axes: list[int]) -> Choice:
+    """The same with axes for every op."""
+    return lambda splitter, index, _: _option_along(splitter, index, axes[index])
+
+
+def _option_along(splitter: Splitter, index: int, axes: list[int]) -> int:
+    cuts = [option.sharding.cuts for option in splitter.options[index]]
+    return next((number for number, found in enumerate(cuts) if [cut.axis for cut in found] == axes), 0)
 
 
 def any_splits(seed: int) -> Choice:

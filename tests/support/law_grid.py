@@ -101,7 +101,7 @@ class Point:
     matrix: float  # that the matrix engines take by the formulas of `report`, shared evenly
     outer_bytes: int
     idle: float  # share of the cores that have nothing to compute
-    clock_hz: float = 1.0  # of its cores
+    same_clock: float | None = None  # seconds at the clock that floats are multiplied at; None: as many
     named: Mapping[str, float] = field(default_factory=dict)  # of the critical path, beside matrix engine and memory
     broken: tuple[str, ...] = ()  # laws that its run does not obey
 
@@ -153,8 +153,7 @@ def points_of(case: Case) -> list[Point]:
 
 
 def _point(case: Case, machine: Machine, program: Program, estimated: Estimate) -> Point:
-    timeline, rows = simulate(program), program.commands
-    seconds = float(timeline.done[rows["does"] != Does.STATS].max()) / program.clock_hz
+    rows, seconds = program.commands, _seconds(program)
     outer = np.array([*(route.carries.is_outer for route in program.routes), False])
     bound, bound_by = least_seconds(program)
     named, broken = _analysed(program, seconds)
@@ -169,13 +168,41 @@ def _point(case: Case, machine: Machine, program: Program, estimated: Estimate) 
         bound,
         bound_by,
         None if latency is None else latency.value,
-        _matrix_seconds(estimated),
+        _matrix_seconds(estimated, machine),
         moved,
         _idle_share(program),
-        program.clock_hz,
+        _seconds(_at_clock(program, use_machine(machine.target).clock_hz)),
         named | _spilling(program, moved),
         broken,
     )
+
+
+def _seconds(program: Program) -> float:
+    """Until the last command of the network is done; statistics are written behind it."""
+    return float(simulate(program).done[program.commands["does"] != Does.STATS].max()) / program.clock_hz
+
+
+def _at_clock(program: Program, clock_hz: float) -> Program:
+    """The same commands at another clock of the cores: memories and links are as fast as before."""
+    slower = clock_hz / program.clock_hz
+    routes = tuple(
+        route
+        if route.on_core_clock
+        else replace(
+            route,
+            bytes_per_cycle=route.bytes_per_cycle / slower,
+            core_bytes_per_cycle=route.core_bytes_per_cycle / slower,
+            latency_cycles=route.latency_cycles * slower,
+        )
+        for route in program.routes
+    )
+    memories = tuple(
+        memory
+        if memory.on_core_clock or memory.bytes_per_cycle is None
+        else replace(memory, bytes_per_cycle=memory.bytes_per_cycle / slower)
+        for memory in program.memories
+    )
+    return replace(program, clock_hz=clock_hz, routes=routes, memories=memories)
 
 
 def least_seconds(program: Program) -> tuple[float, str]:
@@ -214,11 +241,14 @@ def _spilling(program: Program, moved_bytes: int) -> dict[str, float]:
     """Seconds that activations take through outer memory, which `profile` reports as spills."""
     leaving = sum(prod(shape) * DType[dtype.upper()].bits // 8 for _, dtype, shape in program.outputs)
     spilled = max(0, moved_bytes - _needed_bytes(program) - leaving)
-    return {"spill": spilled / program.devices / _read_rate(program)}
+    return {"spill": spilled / _working_devices(program) / _read_rate(program)}
 
 
-def _matrix_seconds(estimated: Estimate) -> float:
-    """Of all layers on the engine with most MACs in a cycle: fill of its tiles and loading of weights are in it."""
+def _matrix_seconds(estimated: Estimate, machine: Machine) -> float:
+    """Of all layers on the engine with most MACs in a cycle: fill of its tiles and loading of weights are in it.
+
+    Shared evenly between all cores of the machine, also where `report` leaves devices idle.
+    """
     engines = estimated.machine.target.engines
     matrix = max(engines, key=lambda engine: max((rate.value for rate in engine.macs_per_cycle.values()), default=0.0))
     cycles = sum(
@@ -228,13 +258,22 @@ def _matrix_seconds(estimated: Estimate) -> float:
         for part in layer.cost.parts
         if part.resource == matrix.name
     )
-    return cycles / estimated.machine.clock_hz
+    return cycles / estimated.machine.clock_hz * estimated.machine.lanes / (machine.cores * machine.devices)
+
+
+def _working_devices(program: Program) -> float:
+    """Devices that would have all MACs if each had as many as the one that has most: a few ops do not make one work."""
+    rows = program.commands
+    macs = np.bincount(rows["device"], rows["macs"].astype(np.float64), minlength=program.devices)
+    return float(macs.sum() / macs.max()) if macs.max() else float(program.devices)
 
 
 def _idle_share(program: Program) -> float:
+    """Of the cores, with devices that have next to nothing to compute, and cores of the others that have nothing."""
     rows = program.commands[(program.commands["does"] == Does.COMPUTE)]
-    lanes = program.cores * program.devices
-    return 1 - len(np.unique(rows["device"].astype(np.int64) * program.cores + rows["core"])) / lanes
+    lanes = np.unique(rows["device"].astype(np.int64) * program.cores + rows["core"])
+    most = np.bincount(lanes // program.cores).max(initial=0)
+    return float(1 - _working_devices(program) / program.devices * most / program.cores)
 
 
 def _analysed(program: Program, seconds: float) -> tuple[dict[str, float], tuple[str, ...]]:
@@ -340,16 +379,20 @@ def near_the_bound(points: Sequence[Point]) -> Iterator[Violation]:
 
 
 def half_the_bits(points: Sequence[Point]) -> Iterator[Violation]:
-    """Half the bits are at most so many times as fast at the same clock: a card multiplies integers at a higher one."""
+    """Half the bits are at most so many times as fast at the same clock: twice the MACs in a cycle, half the bytes.
+
+    A card multiplies integers at a higher clock than floats, since it takes less power. Cores are faster by that, and
+    memories are not: so the program of integers is simulated at the clock of floats.
+    """
     for group in _groups(points, lambda point: (point.network, point.batch, point.machine)):
         by_type = {point.precision: point for point in group}
         if not {"f16", "i8"} <= by_type.keys():
             continue
         wide, narrow = by_type["f16"], by_type["i8"]
-        if wide.seconds * wide.clock_hz > HALF_THE_BITS * narrow.seconds * narrow.clock_hz:
-            yield Violation(
-                f"half the bits are ≤ {HALF_THE_BITS} × as fast", str(narrow), _against(narrow, wide, "f16")
-            )
+        slowed = replace(narrow, seconds=narrow.same_clock or narrow.seconds)
+        if wide.seconds > HALF_THE_BITS * slowed.seconds:
+            law = f"half the bits are ≤ {HALF_THE_BITS} × as fast at the same clock"
+            yield Violation(law, str(narrow), _against(slowed, wide, "f16"))
 
 
 def report_agrees(points: Sequence[Point]) -> Iterator[Violation]:

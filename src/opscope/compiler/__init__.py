@@ -37,6 +37,7 @@ from .memory_metrics import memory_metrics
 from .passes.batch import batch_size
 from .passes.parts import split
 from .passes.place import place, reprice
+from .passes.recurrent_states import align_states
 from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.tiling import tile
 from .plan import Placed, Plan, Schedule
@@ -46,7 +47,7 @@ from .stats_options import stats_notes, stats_options
 
 def _canonicalise(plan: Plan) -> Plan:
     target, options = plan.machine.target, plan.options
-    graph = drop_absent_outputs(plan.graph)
+    graph = align_states(drop_absent_outputs(plan.graph))
     graph = in_precision(graph, target, options.precision, kv_cache=options.kv_cache)
     return _of_graph(plan, fold_scales(canonicalise(graph, target)))
 

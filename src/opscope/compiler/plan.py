@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..estimate.price import Machine, Task
 from ..graph.graph import Graph, Op
-from ..options import CompileOptions
+from ..options import DEFAULT_OVERLAP_PARTS, CompileOptions
 from .sharding import Sharding
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Schedule:
     resident: bool = False  # weights stay in local memory between inferences
     slots: int = 0  # for weight tiles on every lane; 0: as many as the target has at the least
     kept: frozenset[int] = frozenset()  # weights that stay in local memory, where not all of them do
+    overlap_parts: int = DEFAULT_OVERLAP_PARTS  # most pieces of an op, beside those that memory needs
 
 
 @dataclass(frozen=True, slots=True)

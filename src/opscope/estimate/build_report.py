@@ -74,7 +74,7 @@ def build_report(
     """Return the complete resource report of a graph on a machine; `examined`: its file, by the interpreter there."""
     base = estimate(graph, machine)
     ideas = suggestions(base) if advise else ()
-    memory = _memory(base, ideas, examined, planner)
+    memory = _memory(base, machine.devices, ideas, examined, planner)
     return Report(
         model=model_facts(graph, sha256, layer_count=len(base.layers)),
         target=machine.target,
@@ -167,10 +167,12 @@ def peak_ram(base: Estimate, examined: Examined | None = None) -> PeakRam:
     return PeakRam(plan.bound_bytes, plan.arena_bytes, plan.scratch_bytes, kept_bytes, runtime.bytes, named)
 
 
-def _memory(base: Estimate, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None) -> MemoryStack:
+def _memory(
+    base: Estimate, devices: int, ideas: Sequence[Suggestion], examined: Examined | None, planner: str | None
+) -> MemoryStack:
     """Return the memory section of the report: the stack of RAM parts, use per memory, issues and advice."""
     plan, ram = base.plan, peak_ram(base, examined)
-    uses = _uses(base, ram, examined)
+    uses = _uses(base, devices, ram, examined)
     earlier = {memory.name for memory in base.machine.target.stores[:-1]}  # full is no problem: the next takes the rest
     judged = [use for use in uses if use.name not in earlier or not use.fits]
     is_whole = examined is None or examined.is_whole
@@ -204,7 +206,7 @@ def _other_plan(base: Estimate, examined: Examined | None, planner: str, arena_b
     return OtherPlan(planner, found, arena_bytes - found)
 
 
-def _uses(base: Estimate, ram: PeakRam, examined: Examined | None) -> tuple[MemoryUse, ...]:
+def _uses(base: Estimate, devices: int, ram: PeakRam, examined: Examined | None) -> tuple[MemoryUse, ...]:
     """Return required and available bytes of each home memory; one memory may hold activations and constants."""
     target, home = base.machine.target, base.machine.target.home(Holds.ACTIVATIONS)
     word = "constants" if target.compression is None else "constants, compressed"
@@ -217,7 +219,7 @@ def _uses(base: Estimate, ram: PeakRam, examined: Examined | None) -> tuple[Memo
         if memory.name != home.name:
             uses[memory.name] = MemoryUse(memory.name, word, round(size), round(memory.bytes.value))
             continue
-        available = round(home.bytes.value) * target.instances(home, devices=base.machine.devices, cores=1)
+        available = round(home.bytes.value) * target.instances(home, devices=devices, cores=1)
         both = f"activations and {word}"
         uses[home.name] = MemoryUse(home.name, both, ram.total + round(size), available)
     return tuple(uses.values())

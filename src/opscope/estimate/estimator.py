@@ -16,10 +16,11 @@ from .cost import Cost, Energy
 from .kernels import converted_inputs, tiled_tensors
 from .machines import at_clock_of
 from .memory import MemoryPlan, plan_memory
-from .price import Machine, Task, energy_of, price, price_call, task_of
+from .price import Machine, Sharing, Task, energy_of, price, price_call, task_of
 from .ranges import Strange, calibrated_range, energy_shares, range_by
 from .report import Layer
-from .traffic.routes import Routes
+from .traffic.links import linked_bytes, ways_to_share
+from .traffic.routes import Routes, images_of
 from .traffic.stores import parameter_bytes, ratio_of
 
 
@@ -50,9 +51,10 @@ class Estimate:
 def estimate(graph: Graph, machine: Machine) -> Estimate:
     """Cost every op of the graph in the form the target runs it."""
     canonical = canonicalise(graph, machine.target)
-    machine = at_clock_of(canonical, machine)
     plan = plan_memory(canonical, machine.target.runtime)
-    tasks = _tasks(canonical, machine, plan)
+    asked = machine.devices
+    machine, tasks = _shared(canonical, at_clock_of(canonical, machine), plan)
+    canonical = replace(canonical, notes=(*canonical.notes, *_sharing_notes(machine, asked)))
     layers = _layers(canonical, machine, plan, tasks)
     call = price_call(canonical, machine)
     calls = {corner: _call_seconds(canonical, machine, corner) for corner in Corner}
@@ -105,11 +107,11 @@ def _energy_of_time(found: Estimate, spread: Range) -> Range | None:
 def predict(graph: Graph, machine: Machine) -> Footprint:
     """Return the four numbers that suggestions are compared by, as in `estimate` but without layers and ranges."""
     canonical = canonicalise(graph, machine.target)
-    machine = at_clock_of(canonical, machine)
     plan = plan_memory(canonical, machine.target.runtime)
+    machine, tasks = _shared(canonical, at_clock_of(canonical, machine), plan)
     latencies: list[float | None] = []
     energies: list[float] = []
-    for task in _tasks(canonical, machine, plan):
+    for task in tasks:
         cost = _cost(task, machine)
         latency = None if cost is None else cost.total * task.trips / machine.clock_hz
         energy = _energy(task, machine)
@@ -135,18 +137,43 @@ def _energy(task: Task, machine: Machine) -> Energy | None:
     return energy_of(task, engine, machine.target) if engine is not None and task.work.known else None
 
 
-def _tasks(graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
-    """Return each op with its work, its engine and its memory traffic."""
-    routes = Routes(graph, machine, plan)
-    tasks = []
-    for step, op in enumerate(graph.ops):
-        task = task_of(op, graph, machine.target)
-        written = {routes.activations: routes.written(step, op, task.work)} if routes.writes_apart else {}
-        ratio = ratio_of(op, machine.target)
-        coded = routes.constants(op, task.work) if ratio != 1.0 else {}
-        traffic = routes.traffic(step, op, task.work)
-        tasks.append(replace(task, traffic=traffic, written=written, coded=coded, ratio=ratio))
-    return _with_layouts(graph, machine.target.layout, tasks)
+def _shared(graph: Graph, machine: Machine, plan: MemoryPlan) -> tuple[Machine, list[Task]]:
+    """Return each op with its work, its engine and what it moves, and how devices share them: as takes least."""
+    tasks = _with_layouts(graph, machine.target.layout, [task_of(op, graph, machine.target) for op in graph.ops])
+    ways = [(way, _moving(tasks, graph, way, plan)) for way in ways_to_share(graph, machine)]
+    return min(ways, key=lambda way: _seconds_at(Corner.TYPICAL, *way)) if len(ways) > 1 else ways[0]
+
+
+def _sharing_notes(machine: Machine, asked: int) -> list[Note]:
+    """Say how several devices share the work, where that was for the estimate to choose."""
+    if asked == 1 or machine.sharing not in (Sharing.IMAGES, Sharing.PRODUCTS):
+        return []
+    words = f"{machine.devices} of {asked} devices have images of the batch each, and all constants"
+    if machine.sharing is Sharing.PRODUCTS:
+        words = f"{machine.devices} of {asked} devices have a part of every product, and send it to each other"
+    if machine.devices == 1:
+        words = f"one of {asked} devices does all of it: what others would have to send takes longer"
+    return [Note("devices", words)]
+
+
+def _moving(tasks: Sequence[Task], graph: Graph, machine: Machine, plan: MemoryPlan) -> list[Task]:
+    """Return the tasks with what they move through memories and between devices."""
+    routes, images = Routes(graph, machine, plan), images_of(graph)
+    own = -(-images // machine.devices) / images
+    found = []
+    for step, (task, sent) in enumerate(zip(tasks, linked_bytes(graph, machine), strict=True)):
+        op, work, ratio = task.op, task.work, ratio_of(task.op, machine.target)
+        moving = replace(
+            task,
+            traffic=routes.traffic(step, op, work),
+            written={routes.activations: routes.written(step, op, work)},
+            coded=routes.constants(op, work) if ratio != 1.0 else {},
+            ratio=ratio,
+            own_share=own,
+            linked_bytes=sent,
+        )
+        found.append(moving)
+    return found
 
 
 def _with_layouts(graph: Graph, layout: Layout | None, tasks: list[Task]) -> list[Task]:
@@ -158,8 +185,11 @@ def _with_layouts(graph: Graph, layout: Layout | None, tasks: list[Task]) -> lis
     found = []
     for task, name in zip(tasks, engines, strict=True):
         rates = converted_inputs(task.op, name, graph, tiled=tiled, layout=layout) if name else {}
-        cycles = sum(rate * (graph.tensors[task.op.inputs[p]].bytes or 0) / 1024 for p, rate in rates.items())
-        found.append(replace(task, layout_cycles=cycles, layout_commands=len(rates)))
+        tensors = {p: graph.tensors[task.op.inputs[p]] for p in rates}
+        cycles = {p: rate * (tensors[p].bytes or 0) / 1024 for p, rate in rates.items()}
+        inputs = sum(each for p, each in cycles.items() if tensors[p].role is Role.INPUT)
+        total = sum(cycles.values())
+        found.append(replace(task, layout_cycles=total, input_layout_cycles=inputs, layout_commands=len(rates)))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from math import ceil, prod
 
 from ..core.meaning import Carries
@@ -16,9 +17,18 @@ from .cost import CALL, DECODE, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, TRANSFER, Co
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
-from .work import DEQUANTIZE_INTEGERS, Work, number, work_of
+from .work import DEQUANTIZE_INTEGERS, Work, number, state_bytes, work_of
 
 _REORDERED = 3  # tensors of an op: what it reads, its weights, its result
+
+
+class Sharing(Enum):
+    """What several devices have of the work."""
+
+    LEAST = auto()  # whatever takes least
+    IMAGES = auto()  # of a batch, each device its own
+    PRODUCTS = auto()  # a part of each, and of its weights: what they make crosses the links before the next one
+    PAIRS = auto()  # of products, cut so that sums alone cross the links; whoever asks for it prices them
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,7 @@ class Machine:
     target: Target
     devices: int = 1
     cores: int = 1  # per device
-    shares_products: bool = False  # devices have a part of every product and of its weights, never images of a batch
+    sharing: Sharing = Sharing.LEAST  # of several devices
 
     @property
     def lanes(self) -> int:
@@ -56,6 +66,10 @@ class Task:
     layout_commands: int = 0
     coded: Mapping[str, int] = field(default_factory=dict)  # of the traffic, weights that travel compressed
     ratio: float = 1.0  # bytes of weights for each of those
+    input_layout_cycles: float = 0.0  # of them, those for inputs of the network
+    own_share: float = 1.0  # of a device's work, where devices share images: that of the one that has most of them
+    linked_bytes: int = 0  # that a device sends to others before it
+    state_bytes: int = 0  # of a recurrent op, handed from step to step
 
     @property
     def trips(self) -> int:
@@ -73,6 +87,8 @@ def task_of(op: Op, graph: Graph, target: Target) -> Task:
     extents = product_extents(op, graph) if work.known and (work.macs or op.family is Family.POOL) else None
     outputs = sum(graph.tensors[t].elements or 0 for t in op.outputs[:1] if t != ABSENT)
     task = Task(op, work, first, {}, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
+    if op.family is Family.RECURRENT and work.known:
+        task = replace(task, state_bytes=state_bytes(op, graph))
     if first.engine is None or not work.known or not target.is_compilable:
         return task
     able = [
@@ -94,27 +110,83 @@ def without_weight_load(engine: Engine) -> Engine:
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip on all cores, or on one of them where that is cheaper: small ops gain nothing."""
+    if machine.sharing is Sharing.IMAGES and machine.devices > 1:
+        return price(_of_device(task, machine.devices), engine, replace(machine, devices=1))
     shared = _price(task, engine, machine)
-    if machine.lanes == 1:
-        return shared
-    alone = _price(task, engine, replace(machine, devices=1, cores=1))
-    return alone if alone.total < shared.total else shared
+    if machine.lanes > 1:
+        alone = _price(task, engine, replace(machine, devices=1, cores=1))
+        shared = alone if alone.total < shared.total else shared
+    return Cost((*shared.parts, *_linked(task, machine)))
+
+
+def _of_device(task: Task, devices: int) -> Task:
+    """Return what one of several devices has of a task that they share image by image."""
+    share, work = task.own_share, task.work
+    own = replace(
+        work,
+        macs=round(work.macs * share),
+        element_ops=round(work.element_ops * share),
+        read_bytes=round(work.read_bytes * share),
+        write_bytes=round(work.write_bytes * share),
+    )
+    return replace(
+        task,
+        work=own,
+        traffic={name: size // devices for name, size in task.traffic.items()},
+        written={name: size // devices for name, size in task.written.items()},
+        outputs=round(task.outputs * share),
+        layout_cycles=task.layout_cycles * share,
+        input_layout_cycles=task.input_layout_cycles * share,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPrice:
+    """Cycles of what one device sends to others: until the first byte is there and all cores know, and for each."""
+
+    start: float
+    per_byte: float
+
+
+def link_price(machine: Machine) -> LinkPrice:
+    """Return what a link between devices takes; nothing where a target has none."""
+    target, clock = machine.target, machine.clock_hz
+    route = next((route for route in target.routes if route.carries is Carries.LINK), None)
+    if route is None:
+        return LinkPrice(0.0, 0.0)
+    latency = 0.0 if route.latency_seconds is None else route.latency_seconds.value * clock
+    return LinkPrice(barrier_cycles(target) + latency, 1 / (route.peak(clock) * route.reached))
+
+
+def barrier_cycles(target: Target) -> float:
+    """Return the cycles until the slowest engine has met a barrier."""
+    return max((launch_cycles(engine) for engine in target.engines), default=0.0)
+
+
+def _linked(task: Task, machine: Machine) -> list[Part]:
+    """Return what devices wait for each other before an op that needs all channels of what each has a part of."""
+    if machine.devices == 1 or not task.linked_bytes:
+        return []
+    link = link_price(machine)
+    return [Part(EXCHANGE, Cycles(link.start + task.linked_bytes * link.per_byte), overlaps=False)]
 
 
 def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
     stages = [stage for stage in _stages(task, engine, units) if stage.cycles]
-    uneven = 1.0 if task.work.macs else _uneven(task, machine, units)
+    uneven = _uneven_units(task, engine, machine) * (1.0 if task.work.macs else _uneven_tiles(task, machine, units))
     parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
     parts += _decoding(task, machine)
     for memory in machine.target.memories:
         parts += _transfers(task, memory, machine)
+        parts += _queues(task, memory, machine)
     parts += _core_transfers(task, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
+        cycles += (1 - 1 / machine.lanes) * min(task.input_layout_cycles, _entering(task, engine))
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
     parts += _reordering(task, machine)
     parts += _exchange(task, machine)
@@ -125,7 +197,7 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     return Cost(tuple(parts))
 
 
-def _uneven(task: Task, machine: Machine, units: int) -> float:
+def _uneven_tiles(task: Task, machine: Machine, units: int) -> float:
     """Return what the busiest unit does over what each would if all had as much: tiles are not cut.
 
     40 tiles on 64 units are one for each of 40 of them, 1.6 times a 64th of all.
@@ -143,7 +215,7 @@ def _core_transfers(task: Task, machine: Machine) -> list[Part]:
     for memory in machine.target.memories:
         size, rate = task.traffic.get(memory.name, 0), memory.core_bytes_per_second
         if size and rate is not None:
-            cycles = size / rate.value * machine.clock_hz * _uneven(task, machine, machine.lanes) / machine.lanes
+            cycles = size / rate.value * machine.clock_hz * _uneven_tiles(task, machine, machine.lanes) / machine.lanes
             found.append(Part(TRANSFER, Cycles(cycles), figures=(rate,)))
     return found
 
@@ -176,13 +248,32 @@ def _decoding(task: Task, machine: Machine) -> list[Part]:
     return [Part(DECODE, Cycles(task.work.constant_bytes / rate.value / machine.lanes), figures=(rate,))]
 
 
+def _entering(task: Task, engine: Engine) -> float:
+    """Return the cycles until all weights are in one engine: cores cut channels where this is long, and then each of
+    them needs the whole input, in its layout.
+    """
+    rate = engine.weight_bytes_per_cycle
+    return 0.0 if rate is None else task.work.weight_bytes / rate.value
+
+
+def _uneven_units(task: Task, engine: Engine, machine: Machine) -> float:
+    """Return what the busiest core does over the mean: hidden units of a recurrent op are cut in whole tiles.
+
+    512 units are 16 tiles; 14 cores have 2 of them at the most, and 8 would do as well.
+    """
+    if task.op.family is not Family.RECURRENT or engine.tile_extent is None:
+        return 1.0
+    tiles = -(-number(task.op, "hidden_size") // round(engine.tile_extent.value))
+    return -(-tiles // machine.lanes) * machine.lanes / tiles
+
+
 def _starts(op: Op, engine: Engine, machine: Machine) -> list[Part]:
     """Return what starting the commands of an op takes: on the engine, and of a host that starts ahead of it.
 
     What the host takes for the next op overlaps this one; but no op begins before the host has started it, so that one
     that is shorter lasts as long.
     """
-    launches = _launches(op) * commands_of(op, engine)
+    launches = launches_of(op) * commands_of(op, engine)
     found = []
     if engine.launch_cycles is not None:
         cycles = Cycles(engine.launch_cycles.value * launches)
@@ -236,6 +327,8 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
     is for a compiler to find out.
     """
     route = next((route for route in machine.target.routes if route.carries is Carries.MULTICAST), None)
+    if machine.cores > 1 and route is not None and task.op.family is Family.RECURRENT:
+        return [Part(EXCHANGE, Cycles(task.work.steps * state_cycles(task.state_bytes, machine)), overlaps=False)]
     if machine.cores == 1 or route is None or task.op.family not in (Family.CONTRACTION, Family.POOL):
         return []
     vector = max(machine.target.engines, key=lambda each: each.threads)
@@ -244,6 +337,13 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
     rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
     sent = task.work.read_bytes / machine.lanes / rate
     return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]
+
+
+def state_cycles(size_bytes: float, machine: Machine) -> float:
+    """Return what cores that have hidden units each take to hand each other a state, before the next step begins."""
+    route = next((route for route in machine.target.routes if route.carries is Carries.MULTICAST), None)
+    moving = 0.0 if route is None else size_bytes / (route.peak(machine.clock_hz) * route.reached)
+    return 2 * barrier_cycles(machine.target) + moving
 
 
 def commands_of(op: Op, engine: Engine) -> int:
@@ -272,7 +372,7 @@ def _control(task: Task, engine: Engine, machine: Machine) -> list[Part]:
     return [Part(LAUNCH, Cycles(size / rate), overlaps=False, figures=(sequencer.descriptor_bytes,))]
 
 
-def _launches(op: Op) -> int:
+def launches_of(op: Op) -> int:
     """Return how often an engine starts anew: steps of a recurrent op wait for each other."""
     return number(op, "steps", 1) if op.family is Family.RECURRENT else 1
 
@@ -422,3 +522,18 @@ def energy_of(task: Task, engine: Engine, target: Target) -> Energy | None:
     if not work and engine.busy_watts is None:
         return None
     return Energy(tuple(work), tuple(watts for watts in (engine.busy_watts, target.idle_watts) if watts is not None))
+
+
+def _queues(task: Task, memory: Memory, machine: Machine) -> list[Part]:
+    """Return what an outer memory takes longer because few cores do not reach its bandwidth: each has a queue of its
+    own to read, and one to write.
+    """
+    moved, written = task.traffic.get(memory.name, 0), task.written.get(memory.name, 0)
+    longest, figures = memory_cycles(memory, moved, machine), tuple[Figure, ...]()
+    for carries, size in ((Carries.READ, moved - written), (Carries.WRITE, written)):
+        route = next((route for route in machine.target.routes if route.carries is carries), None)
+        own = None if route is None or not memory.is_outer else route.core_bytes_per_second
+        if own is not None and (cycles := size / (own.value * machine.lanes) * machine.clock_hz) > longest:
+            longest, figures = cycles, (own,)
+    more = longest - memory_cycles(memory, moved, machine)
+    return [Part(memory.name, Cycles(more), figures=figures)] if more else []

@@ -9,7 +9,7 @@ evaluates (`graph/kinds.py`); they are a scale for comparing ops, not a cycle co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2, prod
 
 from ..graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
@@ -38,6 +38,8 @@ class Work:
     unpacked_bytes: int = 0  # of weights stored in blocks or as integers: what converting them to floats writes
     packed_bytes: int = 0  # of the same constants, as they are stored; part of `constant_bytes`
     unpacked_by: str = ""  # the kernel that converts them
+    steps: int = 1  # of a recurrent op, one behind the other
+    state_weight_bytes: int = 0  # of weights that meet its state, which enter an engine in every step
     unknown_because: str = ""  # why the model cannot tell how much work it is; empty: it can
 
     @property
@@ -50,8 +52,9 @@ class Work:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of constants as an engine takes them."""
-        return self.constant_bytes - self.packed_bytes + self.unpacked_bytes
+        """Bytes of constants as an engine takes them: those that meet a state as often as there are steps."""
+        again = (self.steps - 1) * self.state_weight_bytes
+        return self.constant_bytes - self.packed_bytes + self.unpacked_bytes + again
 
 
 def work_of(op: Op, graph: Graph) -> Work:
@@ -70,7 +73,24 @@ def work_of(op: Op, graph: Graph) -> Work:
         element_ops += _elements(outputs) * _per_element(activation)
     if op.trips is None:
         because = because or f"how often {op.scope or 'its loop'} runs its body is not known"
-    return Work(macs, element_ops, *traffic, unknown_because=because)
+    work = Work(macs, element_ops, *traffic, unknown_because=because)
+    if op.family is Family.RECURRENT and not because:
+        return replace(work, steps=number(op, "steps"), state_weight_bytes=_state_weight_bytes(op, inputs))
+    return work
+
+
+def state_bytes(op: Op, graph: Graph) -> int:
+    """Bytes of what a recurrent op hands from one step to the next, beside what each unit keeps for itself."""
+    values = number(op, "projection_size", 0) or number(op, "hidden_size")
+    cells = number(op, "directions", 1) * number(op, "batch", 1)
+    return graph.tensors[op.outputs[0]].dtype.size_bytes(cells * values)
+
+
+def _state_weight_bytes(op: Op, inputs: list[Tensor]) -> int:
+    hidden, projection = number(op, "hidden_size"), number(op, "projection_size", 0)
+    gates = number(op, "gates", _GATES[op.kind])
+    own = gates * hidden * (projection or hidden) + hidden * projection
+    return inputs[1].dtype.size_bytes(number(op, "directions", 1) * own) if len(inputs) > 1 else 0
 
 
 def _why_uncounted(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> str:

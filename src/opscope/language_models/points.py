@@ -11,7 +11,7 @@ from ..core.meaning import Carries
 from ..core.provenance import Provenance
 from ..core.units import format_bytes
 from ..estimate.machines import use_machine
-from ..estimate.price import Machine
+from ..estimate.price import Machine, Sharing
 from ..estimate.work import DEQUANTIZE
 from ..graph.graph import DType
 from ..machine.catalogue import for_language_models
@@ -93,7 +93,7 @@ class Estimator:
         if self.unheld:
             return StepCost(None, withheld=self.unheld)
         if (step, devices) not in self.steps:
-            machine = replace(self.machine, devices=devices, shares_products=True)
+            machine = replace(self.machine, devices=devices, sharing=Sharing.PAIRS)
             cost = estimated_step(self.model, step, self.storage, machine)
             if self.serving.simulate:
                 from .simulated_step import simulated_step

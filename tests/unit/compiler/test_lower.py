@@ -183,6 +183,15 @@ def test_an_operand_in_the_wrong_order_is_converted_slice_by_slice() -> None:
     assert converted.sum() > 1
 
 
+def test_an_operand_that_fits_in_one_layout_but_not_in_both_is_read_once() -> None:
+    draw = Sketch(dtype=DType.F16)
+    left, right = draw.input(8, 16, 32), draw.input(8, 32, 256, name="right")  # 128 KB
+    product = draw.tensor((8, 16, 256))
+    draw.ops.append(Op("matmul", "MatMul", "product", (left, right), (product,), {"k": 32, "n": 256}))
+    built = lawful(draw.graph(product), local_bytes=220 * KB, weight_bytes=KB)
+    assert sum(moved(built, "read", named="right")) == 128 * KB
+
+
 def test_memory_that_is_too_small_for_the_ring_of_weights_is_refused() -> None:
     with pytest.raises(UsageError, match=r"weight tiles leave nothing of its 49,152 bytes of local memory; expected"):
         build(gelu(8), small_target(local_bytes=48 * KB, weight_bytes=16 * KB))

@@ -18,13 +18,12 @@ from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
 from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
 from ..passes.split_prices import weight_cuts
-from ..plan import Placed, Plan, Schedule, Split
+from ..plan import Placed, Plan, Schedule, Split, channel_axis
 from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import VectorCost, issue_cycles
 
 TRANSFER_GROUP = "DMAIssue"
-_MOST_PIECES = 4  # of an op, beside those that memory needs: what the best published compilations cut theirs into
 _WORTH = 4  # times the cycles of starting it: the mean work of a piece
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
 VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues all-gathers
@@ -98,6 +97,11 @@ class LoweringContext:
         """Share of an input that a lane needs."""
         needed = self.plan.splits[index].needs
         return needed[position].share(lane) if needed else 1.0
+
+    def hands_on_state(self, index: int) -> bool:
+        """Whether lanes have hidden units of a recurrent op each, and need each other's before the next step."""
+        op, split = self.plan.placed[index].op, self.plan.splits[index]
+        return op.family is Family.RECURRENT and split.sharding.cut_on(channel_axis(op, self.graph)) is not None
 
     def has_partial_sums(self, index: int) -> bool:
         """Whether the lanes of a product have partial sums, which are to be added up."""
@@ -221,7 +225,7 @@ class LoweringContext:
             return 1
         share = self.portion(self.plan.splits[chain[0]], lane)
         mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * share
-        return max(1, min(_MOST_PIECES, int(mean / (_WORTH * started))))
+        return max(1, min(self.plan.overlap_parts, int(mean / (_WORTH * started))))
 
     def working_set_bytes(self, op: Op) -> float:
         """Bytes that an op reads and writes."""

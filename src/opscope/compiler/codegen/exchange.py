@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...core.meaning import Carries, Does
+from ...estimate.work import state_bytes
 from ...graph.kinds import Family
 from ..sharding import Exchange, exchange, keeps_parts
 from .context import VECTOR_GROUP, LoweringContext
@@ -34,7 +35,7 @@ def exchange_parts(context: LoweringContext, tensors: Tensors, index: int) -> No
 
 def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
     """Partial sums → sums: every lane sends its own to those that share the result, and adds what it gets."""
-    sharding = context.plan.splits[index].sharding
+    sharding, cores = context.plan.splits[index].sharding, context.plan.machine.cores
     for t in context.plan.placed[index].op.outputs:
         holders = {lane: (tiled, copy) for lane, tiled, copy in tensors.holders(t)}
         sent: dict[int, int] = {}
@@ -48,7 +49,9 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
             others = [
                 other
                 for other in sent
-                if other != lane and sharding.made.boxes.get(other) == sharding.made.boxes.get(lane)
+                if other != lane
+                and other // cores == lane // cores  # devices have sums of their own
+                and sharding.made.boxes.get(other) == sharding.made.boxes.get(lane)
             ]
             cost = VectorCost("add", copy.size, len(others))
             detail = context.move_detail(index, lane, context.local_name, t)
@@ -69,6 +72,24 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
             whole = replace(copy, pieces=[Piece(0.0, 1.0, done)])
             tensors.record_use(whole, done)
             tensors.store(t, lane, whole, tiled=tiled)
+
+
+def hand_on_state(context: LoweringContext, tensors: Tensors, index: int) -> None:
+    """The state that lanes with hidden units each send each other in every step, as one transfer of every lane."""
+    op, split = context.plan.placed[index].op, context.plan.splits[index]
+    size, steps = state_bytes(op, context.graph), context.plan.placed[index].task.work.steps
+    for step, (lane, _, copy) in enumerate(list(tensors.holders(op.outputs[0]))):
+        spec = context.transfer(
+            Carries.MULTICAST,
+            lane,
+            index,
+            size * steps * split.sharding.share(lane),
+            form="multicast",
+            group=VECTOR_GROUP,
+            tensor=op.outputs[0],
+            step=step,
+        )
+        tensors.record_use(copy, context.emitter.emit(spec, [piece.command for piece in copy.pieces]))
 
 
 class _Exchanger:

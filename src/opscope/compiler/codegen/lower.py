@@ -16,7 +16,7 @@ from ..plan import Placed, Schedule, Split
 from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
 from .emit import CommandSpec
-from .exchange import add_up, exchange_parts
+from .exchange import add_up, exchange_parts, hand_on_state
 from .operands import OperandPlacement, OperandPlacer
 from .shared_reads import read_together
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
@@ -171,6 +171,8 @@ class Lowering:
         ring, panel = (self.weights.ring, steps) if own is None else (own, steps)
         if weighted and own is None:
             ring, panel = self._panel(index, placements, tiles)
+        for placement in placements.values():
+            placement.panels = ceil(steps / panel)
         stays = panel <= ring.slots
         for number, first in enumerate(range(0, steps, panel)):
             for row in range(max(placement.rows for placement in placements.values())):
@@ -188,6 +190,8 @@ class Lowering:
             self.tiles.clear([placement])
         if context.has_partial_sums(index):
             add_up(self.context, self.tensors, index)
+        if context.hands_on_state(index):
+            hand_on_state(self.context, self.tensors, index)
 
     def _product_tile(
         self, placement: OperandPlacement, tile: Tile, weights: list[int], ring: Ring, later_tiles: int
@@ -198,6 +202,7 @@ class Lowering:
         lane, loaded = placement.lane, 0.0
         if has_weights(self.plan.placed[placement.index].op, self.plan.graph):
             loaded = self.weights.loaded_bytes(placement.index, lane, tile.steps)
+            loaded += self.weights.state_bytes(placement.index, lane, tile.count)
         command = self.tiles.run(placement, tile, weights, weight_bytes=loaded)
         if ring.users.get(lane) and loaded and not self.weights.stays(placement.index):
             ring.record_use(lane, command, later_tiles=later_tiles)

@@ -49,6 +49,7 @@ class OperandPlacement:
     operands: list[Operand]
     results: list[LocalCopy]  # one per output, or one double buffer through which all are streamed
     streamed: bool  # results go to outer memory tile by tile
+    panels: int = 1  # of weights, for each of which all slices pass
     tiles: int = 0  # that have been emitted
     writes: list[list[int]] = field(default_factory=list)  # streamed: the commands that wrote each tile
 

@@ -5,9 +5,13 @@ Weights of products have a ring of their own (`weights.py`), and do the same til
 
 from __future__ import annotations
 
+from math import ceil
+
 from ...core.meaning import Carries
+from .context import LoweringContext
 from .emit import share
 from .tensors import LocalCopy, Piece, Tensors
+from .timing import issue_cycles
 
 Places = dict[int, tuple[int, tuple[int, ...]]]  # lane → address, commands to wait for
 
@@ -34,14 +38,15 @@ def read_together(tensors: Tensors, index: int, position: int) -> None:
 
 
 def _read_and_send(tensors: Tensors, index: int, position: int, places: Places) -> None:
-    """Let one lane read an input piece by piece, and send every piece to the others."""
-    context, reader = tensors.context, next(iter(places))
+    """Let lanes read an input piece by piece, in turn, each sending its pieces to the others."""
+    context, lanes = tensors.context, list(places)
     tensor = context.graph.ops[index].inputs[position]
-    size, part = tensors.bytes_to_read(index, position, reader)
-    root, count = tensors.root(tensor), context.piece_count(size)
+    size, part = tensors.bytes_to_read(index, position, lanes[0])
+    root, count = tensors.root(tensor), max(context.piece_count(size), _queues(context, size, len(lanes)))
     copies = {lane: LocalCopy([], size, address=place[0], part=part) for lane, place in places.items()}
     free = context.emitter.latest(command for _, guards in places.values() for command in guards)
     for step in range(count):
+        reader = lanes[step % len(lanes)]
         own, where = share(size, step, count), copies[reader].tile_address(step, count)
         spec = context.transfer(
             Carries.READ, reader, index, own, tensor=tensor, step=step, address=where, local_bytes=own
@@ -56,3 +61,13 @@ def _read_and_send(tensors: Tensors, index: int, position: int, places: Places) 
             tensors.record_use(copies[reader], command)
     for lane, copy in copies.items():
         tensors.store(root, lane, copy, tiled=False)
+
+
+def _queues(context: LoweringContext, size: float, lanes: int) -> int:
+    """Queues that read at once: until they reach what memory gives, and a piece takes longer than its issue."""
+    route = next(route for route in context.plan.machine.target.routes if route.carries is Carries.READ)
+    own, clock = route.core_bytes_per_second, context.plan.machine.clock_hz
+    if own is None:
+        return 1
+    least = issue_cycles(route) * own.value / clock  # bytes that pass while the next piece is issued
+    return max(1, min(lanes, ceil(route.peak(clock) * route.reached * clock / own.value), int(size / least)))

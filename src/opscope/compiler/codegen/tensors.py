@@ -311,7 +311,7 @@ class Tensors:
         copy = self.get(tensor, lane, tiled=tiled)
         if copy is not None:
             return copy
-        other = self.get(tensor, lane, tiled=not tiled) or self._read(index, position, lane)
+        other = self.get(tensor, lane, tiled=not tiled) or self._read(index, position, lane, wanted=tiled)
         if other is None or not other.size or context.layout is None or context.is_constant(self.root(tensor)):
             return other
         return self.get(tensor, lane, tiled=tiled) or self._convert(index, position, lane, other, tiled=tiled)
@@ -353,8 +353,10 @@ class Tensors:
             return min(size, self.context.out_bytes(placed.op)) * self.context.result_share(index, lane), part
         return size * self.context.operand_share(index, position, lane), part
 
-    def _read(self, index: int, position: int, lane: int) -> LocalCopy | None:
-        """Read a constant, a graph input or a spilled tensor, piece by piece; None where there is no room."""
+    def _read(self, index: int, position: int, lane: int, *, wanted: bool) -> LocalCopy | None:
+        """Read a constant, a graph input or a spilled tensor, piece by piece; None where there is no room for it in the
+        layout that outer memory has, and beside it in the one that is `wanted`: it is streamed then, and read once.
+        """
         context = self.context
         tensor = context.graph.ops[index].inputs[position]
         root = self.root(tensor)
@@ -369,6 +371,11 @@ class Tensors:
         place = self.allocate(size, lane)
         if place is None:
             return None
+        if context.layout is not None and tiled != wanted and not context.is_constant(root):
+            beside = self.allocate(size, lane)
+            self.memory[lane].release(*(place if beside is None else beside))
+            if beside is None:
+                return None
         copy = LocalCopy([], size, address=place[0], part=part)
         count = context.piece_count(size)
         for step in range(count):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from ...core.meaning import Carries
-from ...estimate.price import commands_of
+from ...estimate.price import commands_of, state_cycles
 from ...estimate.work import numbers
 from ...graph.kinds import Family
 from ..passes.axes import halo
@@ -30,6 +30,7 @@ from .operands import Operand, OperandPlacement
 from .tensors import CHANNELS, ROWS, LocalCopy, OuterCopy, Piece, Tensors
 from .timing import TileCost
 
+STATE_WEIGHTS = 2  # position of the weights that meet the state of a recurrent op
 _PIECEWISE = (Family.ELEMENTWISE, Family.CONVERT)  # a piece of the output needs only that piece of the inputs
 
 
@@ -144,8 +145,12 @@ class TileRunner:
                     self.tensors.memory[placement.lane].release(copy.address, tuple(users) or copy.guards)
 
     def _cost(self, placement: OperandPlacement, tile: Tile, weight_bytes: float) -> TileCost:
-        portion = self.context.portion(self.context.plan.splits[placement.index], placement.lane)
-        return TileCost(placement.index, portion, tile.count, weight_bytes)
+        context, index = self.context, placement.index
+        portion, waiting = context.portion(context.plan.splits[index], placement.lane), 0.0
+        if context.hands_on_state(index):  # its bytes are a transfer of their own
+            steps = context.plan.placed[index].task.work.steps
+            waiting = steps * state_cycles(0.0, context.plan.machine) / tile.count
+        return TileCost(index, portion, tile.count, weight_bytes, waiting)
 
     def _spec(self, placement: OperandPlacement, tile: Tile, cost: TileCost) -> CommandSpec:
         """The spec of the command that computes a tile; units of an engine take tiles in turn."""
@@ -235,6 +240,9 @@ class TileRunner:
         size, address = share(copy.size, tile.row, tile.rows), copy.tile_address(tile.turn, tile.rows)
         guards = [operand.users[tile.turn - 2]] if tile.turn >= 2 else copy.guards
         moved = copy.size if self._is_needed_by_every_row(placement, operand.position) else size
+        work = context.plan.placed[placement.index].task.work
+        if work.state_weight_bytes and operand.position == STATE_WEIGHTS:
+            moved = copy.size * work.steps / (tile.rows * placement.panels)
         moved += self._halo_bytes(placement, operand, tile)
         spec = context.transfer(
             Carries.READ,

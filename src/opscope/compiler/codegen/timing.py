@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.errors import UsageError
-from ...estimate.price import launch_cycles
+from ...estimate.price import launch_cycles, launches_of
 from ...machine.target import Engine, Route, Target
 from ..plan import Placed, Schedule
 from .emit import Columns, whole_cycles
@@ -27,19 +27,22 @@ class TileCost:
     portion: float  # of the op's work that falls to the lane
     tiles: int  # that the portion is cut into
     weight_bytes: float  # that enter the engine for it; 0: none
+    waiting: float = 0.0  # cycles that lanes wait for each other while it runs
 
     def cycles(self, placed: Placed) -> float:
         """Cycles of the tile: an equal share of the lane's work, but no less than loading its weights takes.
 
         64 KB of weights at 256 bytes a cycle take 256 cycles, however few rows they are multiplied with. An engine
-        with a fixed cost per command takes that instead of the share. Every command is launched.
+        with a fixed cost per command takes that instead of the share. Every command is launched, and every step of one
+        that is recurrent.
         """
         engine = placed.task.placement.engine
         fixed = None if engine is None else engine.command_cycles
         computing = placed.cycles * self.portion / self.tiles if fixed is None else fixed.value
         rate = None if engine is None else engine.weight_bytes_per_cycle
         loading = 0.0 if rate is None or not self.weight_bytes else self.weight_bytes / rate.value
-        return max(loading, computing) + launch_cycles(engine) * placed.task.trips
+        starts = placed.task.trips * launches_of(placed.op)
+        return max(loading, computing) + launch_cycles(engine) * starts + self.waiting
 
 
 @dataclass(frozen=True, slots=True)

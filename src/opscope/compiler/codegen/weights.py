@@ -171,6 +171,11 @@ class WeightStream:
         )
         return context.emitter.emit(spec, (), guards)
 
+    def state_bytes(self, index: int, lane: int, tiles: int) -> float:
+        """Bytes of weights that meet a state, which enter the engine in every step of a recurrent op; of one tile."""
+        work = self.context.plan.placed[index].task.work
+        return work.steps * work.state_weight_bytes * self.context.weight_share(index, lane) / tiles
+
     def loaded_bytes(self, index: int, lane: int, steps: int) -> float:
         """Bytes of one of `steps` weight tiles, all of which must enter the engine."""
         return self.context.unpacked_weights(index) * self.context.weight_share(index, lane) / steps

@@ -126,6 +126,32 @@ def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:
     return tuple(by_rank.get(len(_shape(graph, t)), WHOLE) for t in op.inputs)
 
 
+def _recurrent(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """By batch; or by hidden units, each with its gates: lanes then hand each other the state in every step.
+
+    Data are [steps, batch, input] or [batch, steps, input]. The result has the axes of the data, or one of directions
+    beside that of the batch; the last state alone has no steps.
+    """
+    out, data = _shape(graph, op.outputs[0]), _shape(graph, op.inputs[0])
+    batch, steps, directions = (number(op, key, 1) for key in ("batch", "steps", "directions"))
+    if axis == len(out) - 1 and not number(op, "projection_size", 0) and out[axis] == number(op, "hidden_size"):
+        weights = tuple(len(_shape(graph, t)) - 2 if len(_shape(graph, t)) > 1 else WHOLE for t in op.inputs[1:3])
+        return (WHOLE, *weights, *(WHOLE,) * (len(op.inputs) - 3))
+    first = len(data) == 3 and data[:2] == (batch, steps) and out[:1] == (batch,)
+    own = 0 if first or len(data) == 2 else out.index(batch, 1) if batch in out[1:-1] else WHOLE
+    if axis != own or out[axis] != batch:
+        return None
+    along = 0 if first or len(data) == 2 else 1
+    return (along, *(_batch_of_state(_shape(graph, t), batch, directions) for t in op.inputs[1:]))
+
+
+def _batch_of_state(shape: tuple[int, ...], batch: int, directions: int) -> int:
+    """The axis of images of a first state, [directions, batch, hidden] or [batch, …]; weights have none."""
+    if len(shape) == 3 and shape[:2] == (directions, batch):
+        return 1
+    return 0 if shape[:1] == (batch,) and len(shape) < 3 else WHOLE
+
+
 def _einsum(op: Op, graph: Graph, axis: int) -> Axes | None:
     """Every operand along the axis that carries the label of the output's axis."""
     terms, arrow, result = str(op.attributes.get("equation", "")).replace(" ", "").partition("->")
@@ -250,6 +276,9 @@ _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "conv_transpose": _conv,
     "attention": _attention,
     "einsum": _einsum,
+    "lstm": _recurrent,
+    "gru": _recurrent,
+    "rnn": _recurrent,
     "expand": _aligned,
     "transpose": _transpose,
     "gather": _gather,

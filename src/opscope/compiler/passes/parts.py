@@ -10,15 +10,15 @@ those of the whole batch with what it would spill. The best few are tried out wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from enum import Enum, auto
 
-from ...estimate.traffic.stores import parameter_bytes
+from ...estimate.traffic.links import device_counts
 from ...graph.graph import Graph
-from ...machine.target import Holds
 from ..plan import Part, Placed, Plan
 from .batch import batch_axes, batch_size, is_cuttable, some_of, with_images
+from .device_images import on_all_devices, share_of_device
 from .split import Splitter
 from .split_prices import Prices
 
@@ -27,24 +27,29 @@ _PROMISING = 1.15  # times the lowest price
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are priced
 
 
+class Sharing(Enum):
+    """What devices have of the work."""
+
+    OPS = auto()  # a part of every op
+    STAGES = auto()  # a stage of the network each
+    IMAGES = auto()  # images of the batch, each device its own
+
+
 @dataclass(frozen=True, slots=True)
 class MachineSize:
-    """Devices and cores of each that take part, and whether each device has a stage of the network."""
+    """Devices and cores of each that take part, and what the devices share."""
 
     devices: int
     cores: int
-    pipeline: bool = False
+    sharing: Sharing = Sharing.OPS
 
 
 def split(plan: Plan) -> Plan:
     """The plan with the parts that are priced lowest, and with alternatives to them."""
     priced: list[tuple[float, int, tuple[Part, ...]]] = []
     for size in machine_sizes(plan):
-        chooser = PartsChooser(plan, size)
-        whole = chooser.batch
-        spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
-        for unit in chooser.units() if spills else [whole]:
-            priced.append((chooser.price(unit), len(priced), chooser.parts(unit)))
+        for price, parts in _by_images(plan, size) if size.sharing is Sharing.IMAGES else _priced(plan, size):
+            priced.append((price, len(priced), parts))
     undivided = next(parts for _, _, parts in priced if parts[0].unit == batch_size(plan.graph))
     priced.sort(key=lambda each: each[:2])
     found = [parts for price, _, parts in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0]]
@@ -53,13 +58,34 @@ def split(plan: Plan) -> Plan:
     return replace(plan, parts=found[0], alternatives=tuple(found[1:]))
 
 
+def _priced(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part, ...]]]:
+    """Prices and parts of every unit that may be good."""
+    chooser = PartsChooser(plan, size)
+    whole = chooser.batch
+    spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
+    for unit in chooser.units() if spills else [whole]:
+        yield chooser.price(unit), chooser.parts(unit)
+
+
+def _by_images(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part, ...]]]:
+    """The same of devices that share the images: what one of them takes for its own."""
+    axes = batch_axes(plan.graph)
+    alone = share_of_device(plan, axes, size.devices)
+    if alone is None:
+        return
+    for price, parts in _priced(alone, MachineSize(1, size.cores)):
+        found = on_all_devices(parts, plan, axes, size.devices)
+        if found is not None:
+            yield price, found
+
+
 class PartsChooser:
     """Splits for units of different sizes; each is computed once."""
 
     def __init__(self, plan: Plan, size: MachineSize | None = None) -> None:
         """For a part of the plan's machine; None: for all of it."""
-        machine, pipeline = plan.machine, plan.options.parallel == "pipeline"
-        size = size or MachineSize(machine.devices, machine.cores, pipeline=pipeline)
+        machine = plan.machine
+        size = size or MachineSize(machine.devices, machine.cores, _asked(plan))
         self.plan, self.batch, self.groups = plan, batch_size(plan.graph), device_groups(plan, size)
         self.cores, self.lanes = size.cores, size.devices * size.cores
         self.axes = batch_axes(plan.graph)
@@ -99,7 +125,8 @@ class PartsChooser:
             graph, placed = self._some(images)
             prices = Prices(graph, placed, self.plan.machine, units=images // unit, cores=self.cores)
             smaller = with_images(self.plan.graph, self.axes, unit)
-            splits = Splitter(smaller, placed, prices, self.groups).run()
+            limit = self.plan.options.channel_parts
+            splits = Splitter(smaller, placed, prices, self.groups, channel_parts=limit).run()
             self._part[images, unit] = Part(images, unit, splits, (1,) * len(splits))
         return self._part[images, unit]
 
@@ -114,6 +141,10 @@ class PartsChooser:
         return graph, placed
 
 
+def _asked(plan: Plan) -> Sharing:
+    return Sharing.STAGES if plan.options.parallel == "pipeline" else Sharing.OPS
+
+
 def machine_sizes(plan: Plan) -> list[MachineSize]:
     """Parts of a machine that may be best: all; fewer cores or devices, since small ops gain nothing by more."""
     devices, cores, parallel = plan.machine.devices, plan.machine.cores, plan.options.parallel
@@ -122,11 +153,12 @@ def machine_sizes(plan: Plan) -> list[MachineSize]:
         counts = sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)
         return [MachineSize(1, count) for count in counts]
     if parallel != "auto":
-        return [MachineSize(devices, cores, pipeline=parallel == "pipeline")]
-    room = plan.machine.target.home(Holds.CONSTANTS).bytes.value
-    least = max(1, ceil(parameter_bytes(plan.graph) / room))  # devices that hold all constants
-    counts = sorted({count for count in (devices, -(-devices // 2), 1) if count >= least} or {devices}, reverse=True)
-    return [*(MachineSize(count, cores) for count in counts), MachineSize(devices, cores, pipeline=True)]
+        return [MachineSize(devices, cores, _asked(plan))]
+    counts = device_counts(plan.graph, plan.machine)
+    sharing = min(devices, batch_size(plan.graph))
+    by_images = [MachineSize(sharing, cores, Sharing.IMAGES)] if sharing > 1 and 1 in counts else []
+    stages = MachineSize(devices, cores, Sharing.STAGES)
+    return [*(MachineSize(count, cores) for count in counts), *by_images, stages]
 
 
 def device_groups(plan: Plan, size: MachineSize) -> list[list[tuple[int, ...]]]:
@@ -134,7 +166,7 @@ def device_groups(plan: Plan, size: MachineSize) -> list[list[tuple[int, ...]]]:
     everybody = tuple(range(size.devices))
     if size.devices == 1:
         return [[everybody]] * len(plan.placed)
-    if not size.pipeline:
+    if size.sharing is not Sharing.STAGES:
         return [[everybody, (0,)]] * len(plan.placed)
     total = sum(placed.cycles for placed in plan.placed) or 1.0
     stages: list[list[tuple[int, ...]]] = []

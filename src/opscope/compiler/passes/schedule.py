@@ -70,7 +70,14 @@ class _Scheduler:
             inputs=tuple(inputs),
             outputs=tuple(dict.fromkeys(outputs)),
         )
-        return Schedule(graph, self.plan.machine, tuple(self.placed), tuple(self.splits), tuple(self.origin))
+        return Schedule(
+            graph,
+            self.plan.machine,
+            tuple(self.placed),
+            tuple(self.splits),
+            tuple(self.origin),
+            overlap_parts=self.plan.options.overlap_parts,
+        )
 
     def _run_part(self, part: Part) -> None:
         """Per tile group: make its inputs available in its number of tiles, then append its ops tile by tile."""

@@ -67,9 +67,18 @@ class Splitter:
     """Chooses a split for every op of a graph."""
 
     def __init__(
-        self, graph: Graph, placed: Sequence[Placed], prices: Prices, devices: Sequence[Sequence[tuple[int, ...]]]
+        self,
+        graph: Graph,
+        placed: Sequence[Placed],
+        prices: Prices,
+        devices: Sequence[Sequence[tuple[int, ...]]],
+        *,
+        channel_parts: int | None = None,
     ) -> None:
-        """`devices` lists for every op the groups of devices that may do it."""
+        """`devices` lists for every op the groups of devices that may do it; cores of each cut the channels of a
+        product into `channel_parts` at the most, or into any number.
+        """
+        self.channel_parts = channel_parts
         self.graph, self.placed, self.prices, self.devices = graph, placed, prices, devices
         self.maker = {t: index for index, each in enumerate(placed) for t in each.op.outputs}
         self.readers: dict[int, list[tuple[int, int]]] = {}
@@ -129,17 +138,27 @@ class Splitter:
             for axis, extent in enumerate(self.graph.tensors[op.outputs[0]].shape or ())
             if extent > 1 and self._is_common(op, axis, extent) and input_axes(op, self.graph, axis) is not None
         ]
+        if op.family is Family.RECURRENT and len(devices) > 1:  # a state crosses no link in every step
+            axes = [each for each in axes if each[0] != channel_axis(op, self.graph)]
         for axis, extent in axes:
-            yield self._grid(devices, [(axis, extent, even_parts(extent, lanes))])
+            yield self._grid(devices, [(axis, extent, self._parts(op, axis, extent, lanes, len(devices)))])
         if len(devices) == 1 and reduced_axes(op, self.graph) is not None and self.prices.has_room_for_sums(op):
             extent = -(-number(op, "k") // self._tile(op))
             yield self._grid(devices, [(REDUCED, extent, even_parts(extent, lanes))])
-        if op.family is Family.CONTRACTION or (len(devices) > 1 and op.family is not Family.VIEW):
+        product = op.family in (Family.CONTRACTION, Family.RECURRENT)
+        if product or (len(devices) > 1 and op.family is not Family.VIEW):
             for outer, inner in self._pairs(op, axes):
-                for parts in grid_parts(lanes) if op.family is Family.CONTRACTION else (len(devices),):
+                for parts in grid_parts(lanes) if product else (len(devices),):
                     first, second = outer[1], inner[1]
                     if parts <= first and second > 1 and (first % parts == 0 or first > 4 * parts):
-                        yield self._grid(devices, [(*outer, parts), (*inner, even_parts(second, lanes // parts))])
+                        rest = self._parts(op, *inner, lanes // parts, len(devices))
+                        yield self._grid(devices, [(*outer, parts), (*inner, rest)])
+
+    def _parts(self, op: Op, axis: int, extent: int, lanes: int, devices: int) -> int:
+        """Parts that so many lanes cut an axis into; of the channels of a product no more than are allowed."""
+        channels = axis == channel_axis(op, self.graph) and has_weights(op, self.graph)
+        limited = self.channel_parts is not None and channels
+        return even_parts(extent, min(lanes, (self.channel_parts or 1) * devices) if limited else lanes)
 
     def _pairs(self, op: Op, axes: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         """Pairs of axes that may form a grid: images or rows with channels; without weights, the first two axes."""
@@ -165,7 +184,7 @@ class Splitter:
         return -(-extent // tile)
 
     def _tile(self, op: Op) -> int:
-        engine = self._engine(op) if op.family is Family.CONTRACTION else None
+        engine = self._engine(op) if op.family in (Family.CONTRACTION, Family.RECURRENT) else None
         return round(engine.tile_extent.value) if engine is not None and engine.tile_extent is not None else 1
 
     def _engine(self, op: Op) -> Engine | None:

@@ -11,11 +11,14 @@ from math import ceil, inf
 
 from ...core.meaning import Carries
 from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
-from ...estimate.price import Machine
-from ...estimate.work import DEQUANTIZE, unpacked_bytes
+from ...estimate.memory import plan_memory
+from ...estimate.price import Machine, barrier_cycles, launch_cycles, launches_of, link_price, state_cycles
+from ...estimate.traffic.stores import parameter_bytes
+from ...estimate.work import DEQUANTIZE, Work, number, state_bytes, unpacked_bytes
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
+from ..codegen.timing import VectorCost
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
 
@@ -39,8 +42,7 @@ class Prices:
         target, clock = machine.target, machine.clock_hz
         self.cores, self.devices = machine.cores, machine.devices
         self.rates: Mapping[str, float] = {route.carries: route.peak(clock) * route.reached for route in target.routes}
-        latencies = {route.carries: route.latency_seconds for route in target.routes}
-        self.latency = {carries: f.value * clock for carries, f in latencies.items() if f is not None}
+        self.link = link_price(machine)
         own = {r.carries: r.core_bytes_per_second for r in target.routes}
         self.core_rates = {carries: f.value / clock for carries, f in own.items() if f is not None}
         tiling, local = target.tiling, target.local
@@ -50,10 +52,10 @@ class Prices:
         if tiling is not None and local is not None:
             left = local.bytes.value - tiling.buffers.value * self.weight_tile
             self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
+        self.resident = _stays(graph, machine)
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
-        engines = [engine for engine in target.engines if engine.launch_cycles is not None]
-        self.barrier = max((e.launch_cycles.value for e in engines if e.launch_cycles is not None), default=0.0)
+        self.barrier = barrier_cycles(target)
         self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
 
@@ -77,35 +79,52 @@ class Prices:
         if not placed.engine or engine is None:
             return 0.0
         share = sharding.largest
-        launch = engine.launch_cycles.value if engine.launch_cycles is not None else 0.0
+        launch = launch_cycles(engine) * launches_of(op)
         cycles = placed.cycles * share
         out = sum(self._bytes(t) for t in op.outputs) * sharding.made.largest
         commands = max(1, ceil(out / self.piece), ceil(2 * out / self.room))
         if has_weights(op, self.graph):
-            loading, tiles = self._weights(op, engine, sharding)
+            loading, tiles = self._weights(op, placed.task.work, engine, sharding)
             cycles, commands = max(cycles, loading), tiles
         cycles = max(cycles, self._arriving(op, needed))
         if may_spill:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
         if sharding.cut_on(REDUCED) is not None:
             cycles += self._adding_up(op, sharding)
+        if op.family is Family.RECURRENT:
+            cycles = max(cycles, self._passing_weights(placed, sharding)) + self._handing_on(op, sharding)
         return cycles + self._changing_layouts(placed, needed) + commands * launch
 
-    def _weights(self, op: Op, engine: Engine, sharding: Sharding) -> tuple[float, int]:
+    def _passing_weights(self, placed: Placed, sharding: Sharding) -> float:
+        """Cycles of weights that meet a state, where a lane cannot hold its part: it reads them in every step."""
+        work, cuts = placed.task.work, weight_cuts(placed.op, self.graph, sharding)
+        if work.state_weight_bytes * cuts.largest <= self.room:
+            return 0.0
+        here = sum(cuts.share(lane) for lane in cuts.lanes() if lane // self.cores == cuts.devices[0])
+        return work.steps * work.state_weight_bytes * here / self._rate(Carries.READ)
+
+    def _handing_on(self, op: Op, sharding: Sharding) -> float:
+        """Cycles of lanes that have hidden units each: in every step they hand each other the state."""
+        if sharding.cut_on(channel_axis(op, self.graph)) is None:
+            return 0.0
+        return number(op, "steps") * state_cycles(state_bytes(op, self.graph), self.machine)
+
+    def _weights(self, op: Op, work: Work, engine: Engine, sharding: Sharding) -> tuple[float, int]:
         """Cycles until the weights are in the engine, and the number of tiles that they come in."""
         size, cuts = self._bytes(op.inputs[1]), weight_cuts(op, self.graph, sharding)
         weights, unpacking = self.graph.tensors[op.inputs[1]], 0.0
         largest = cuts.largest * (unpacked_bytes(weights, self.graph.tensors[op.inputs[0]].dtype) or size)
+        again = cuts.largest * work.steps * work.state_weight_bytes
         if weights.dtype in DEQUANTIZE:
             rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
             unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = max(unpacking, largest / rate.value if rate is not None else 0.0)
+        entering = max(unpacking, (largest + again) / rate.value if rate is not None else 0.0)
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())
-        arriving = read / self._rate(Carries.READ)
-        if len(first) > len(distinct):
+        arriving = 0.0 if self.resident else read / self._rate(Carries.READ)
+        if len(first) > len(distinct) and not self.resident:
             arriving = max(arriving, read / self._rate(Carries.MULTICAST))
         return max(entering, arriving), max(1, ceil(largest / self.weight_tile))
 
@@ -119,6 +138,7 @@ class Prices:
                 and position != weights
                 and t not in self.maker
                 and not (op.kind == "gather" and not position)
+                and not (self.resident and self._is_constant(t))
             ):
                 boxes = {
                     box: need.shares[lane] for lane, box in need.boxes.items() if lane // self.cores == need.devices[0]
@@ -151,9 +171,11 @@ class Prices:
         """Partial sums: every lane sends its own to the others, and adds what it gets."""
         parts = next(cut.parts for cut in sharding.cuts if cut.axis == REDUCED)
         size = sum(self._bytes(t) for t in op.outputs) * sharding.made.largest
-        kernel = next((e.kernels["add"].value for e in self.machine.target.engines if "add" in e.kernels), 0.0)
+        target = self.machine.target
+        vector = max(target.engines, key=lambda engine: engine.threads)
+        adding = VectorCost("add", size, parts - 1).cycles(target, vector)
         sent = size * len(sharding.lanes())
-        return sent / self._rate(Carries.MULTICAST) + (parts - 1) * size / 1024 * kernel + 2 * self.barrier
+        return sent / self._rate(Carries.MULTICAST) + adding + 2 * self.barrier
 
     def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
         """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
@@ -211,8 +233,8 @@ class Prices:
         per_byte = max(moved.bus / self._rate(Carries.MULTICAST), moved.sender / own)
         fixed = 2 * self.barrier
         if moved.link:
-            per_byte += moved.link / self._rate(Carries.LINK)
-            fixed += self.barrier + self.latency.get(Carries.LINK, 0.0)
+            per_byte += moved.link * self.link.per_byte
+            fixed += self.link.start
         largest = max(needed.shares.values(), default=0.0)
         shares = needed.shares
         read = sum(share for lane, share in shares.items() if lane // self.cores == needed.devices[0])
@@ -230,6 +252,15 @@ class Prices:
 
     def _is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
+
+
+def _stays(graph: Graph, machine: Machine) -> bool:
+    """Whether all constants fit beside the activations on every core, however ops are split: they are not read then."""
+    target = machine.target
+    if target.local is None or target.tiling is None or not target.tiling.keeps_constants:
+        return False
+    left = target.local.bytes.value - parameter_bytes(graph)
+    return left > 0 and plan_memory(graph, target.runtime).arena_bytes <= left
 
 
 def weight_cuts(op: Op, graph: Graph, sharding: Sharding) -> Sharding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from ...graph.graph import ABSENT, Graph, Op, Role
@@ -9,7 +10,7 @@ from ...graph.work_families import WorkFamily, work_family
 from ...machine.target import Holds
 from ..forms.state import State
 from ..memory import MemoryPlan
-from ..price import Machine
+from ..price import Machine, Sharing
 from ..work import Work, number
 from .stores import RESIDENT, Stores, ratio_of, reads_in_part, whole_constant_bytes
 
@@ -30,25 +31,26 @@ class Routes:
         self.plan = plan
         self.activations = target.home(Holds.ACTIVATIONS).name
         self.burst = target.home(Holds.ACTIVATIONS).burst_bytes
-        self.writes_apart = target.home(Holds.ACTIVATIONS).write_efficiency is not None
         self.target = target
         self.local = target.local
+        images = images_of(graph) if target.tiling is not None else 1
+        # Devices that share the images of a batch read all constants each; else each reads its own part of them.
+        self.copies = machine.devices if machine.sharing is Sharing.IMAGES else 1
+        together = replace(machine, devices=machine.devices // self.copies)  # what works on the same images
+        at_once = -(-images // self.copies)
         own, instances = 0.0, 1
         if self.local is not None:
             own = self.local.bytes.value
-            instances = target.instances(self.local, devices=machine.devices, cores=machine.cores)
+            instances = target.instances(self.local, devices=together.devices, cores=machine.cores)
         self.capacity = own * instances
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
-        images = _images(graph) if target.tiling is not None else 1
-        room = own - plan.bound_bytes / instances
-        self.at_a_time = min(images, machine.lanes) / images
-        self.kept = _kept_share(graph, machine, room, images) if own else 0.0
+        self.at_a_time = min(at_once, together.lanes) / images
+        room = own - plan.bound_bytes / self.copies / instances
+        self.kept = _kept_share(graph, together, room, at_once) if own else 0.0
         self.outputs = frozenset(graph.outputs)
         self.state = State.of(graph)
         self.live = self.state.live_beside(plan, len(graph.ops))
         self.slices: dict[int, int] = {}  # of tensors within an attention, how many parts of them are independent
-        # Devices that share the images of a batch read all constants each; else each reads its own part of them.
-        self.copies = machine.devices if images >= machine.devices and not machine.shares_products else 1
         share = None if self.local is None else self.local.resident_share
         keeps = target.tiling is None or target.tiling.keeps_constants
         resident = 0.0 if share is None or not keeps else max(0.0, room) * share.value
@@ -56,8 +58,8 @@ class Routes:
         self.stores = Stores(
             graph,
             target,
-            resident_bytes=resident * (1 if images >= machine.lanes else instances),
-            copies=machine.devices / self.copies,
+            resident_bytes=resident * (1 if at_once >= together.lanes else instances),
+            copies=together.devices,
         )
 
     def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
@@ -87,6 +89,8 @@ class Routes:
         found = {self.local.name: round(size)}
         kept = store == RESIDENT if self.keeps_some else self.kept
         read = round(size * self.copies * (1.0 if reads_in_part(op) else 1.0 - kept))
+        if work.state_weight_bytes > self.capacity:  # they pass in every step
+            read += round((work.steps - 1) * work.state_weight_bytes / ratio * self.copies)
         if read and store not in (RESIDENT, self.local.name):
             found[store] = read
         return found
@@ -171,7 +175,7 @@ def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> flo
     return max(0.0, min(1.0, (room - ahead) / 2 / own))
 
 
-def _images(graph: Graph) -> int:
+def images_of(graph: Graph) -> int:
     """Images in a batch: the leading extent that all inputs and outputs have in common; 1 where they differ."""
     found = {(graph.tensors[t].shape or (1,))[0] for t in (*graph.inputs, *graph.outputs)}
     return max(1, *found) if len(found) == 1 else 1

@@ -15,7 +15,7 @@ from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words
 from ...core.errors import UsageError, printable
 from ...core.files import PROGRAM_FILE
 from ...graph.graph import DType
-from ...options import CompileOptions, RunOptions
+from ...options import DEFAULT_OVERLAP_PARTS, CompileOptions, RunOptions
 from ...program.program import OP_LEVEL, THREAD_LEVEL
 from .configs import PARTITION_FLAG, SPECIALIZATION_FLAG, Partition, read_partition, read_specializations
 
@@ -48,6 +48,8 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("aic-perf-metrics",), "perf_metrics", _SWITCH),
     Flag(("aic-num-cores",), "cores"),
     Flag(("batchsize",), "batch"),
+    Flag(("mos",), "channel_parts"),
+    Flag(("ols",), "overlap_parts"),
     Flag(("onnx-define-symbol",), "symbols"),
     Flag(("shape",), "shapes"),  # ours: NAME=1x3x224x224, for dimensions without a name
     Flag(("convert-to-fp16",), "half", _SWITCH),
@@ -70,7 +72,7 @@ COMPILE: tuple[Flag, ...] = (
     *noted(
         Takes.VALUE,
         _OWN,
-        "mos ols aic-depth-first-mem size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
+        "aic-depth-first-mem size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
         "sdp-cluster-sizes node-precision-info keep-original-precision-for-nodes execute-nodes-in-fp16 "
         "custom-IO-list-file operators-supported external-quantization",
     ),
@@ -180,6 +182,8 @@ def compile_call(words: Sequence[str]) -> CompileCall | None:
             shapes=symbols or None,
             precision="mxfp6" if mxfp6 else "f16" if half else None,
             retained_state=found.on("retained"),
+            channel_parts=found.number("channel_parts", "-mos"),
+            overlap_parts=found.number("overlap_parts", "-ols") or DEFAULT_OVERLAP_PARTS,
             kv_cache="mxint8" if found.on("mxint8") else "as-is",
             stats_level=level,
             ddr_stats=found.on("ddr_stats"),

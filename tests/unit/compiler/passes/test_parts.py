@@ -7,10 +7,11 @@ import pytest
 from build import Sketch
 from compiler_build import KB, build, small_target
 from compiler_laws import all_laws
-from opscope.compiler import PASSES
+from opscope.compiler import PASSES, compile_graph
 from opscope.compiler.passes.batch import batch_axes, is_cuttable, with_images
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.plan import Plan
+from opscope.core.meaning import Does
 from opscope.device import simulate
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
@@ -91,3 +92,29 @@ def test_a_part_runs_through_the_whole_network_before_the_next() -> None:
     assert built.schedule.origin == (0, 1, 0, 1)
     macs = 7 * 56 * 56 * 64 * 64 * 9
     assert int(built.program.commands["macs"].sum()) == macs
+
+
+# ---- limits of the search -------------------------------------------------------------------------------------------
+
+
+def test_cores_cut_the_channels_of_a_product_into_no_more_parts_than_allowed() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.dense(draw.dense(draw.input(2, 512), 1024), 512))
+    machine = Machine(small_target(), cores=4)
+    chosen = {}
+    for limit in (None, 2, 1):
+        plans: list[Plan] = []
+        options = CompileOptions(channel_parts=limit)
+        compile_graph(graph, machine, options, after_pass=lambda _, plan, found=plans: found.append(plan))
+        cuts = [split.sharding.cut_on(1) for split in plans[-1].parts[0].splits]
+        chosen[limit] = max(1 if cut is None else cut.parts for cut in cuts)
+    assert chosen[None] == 4
+    assert all(chosen[limit] <= limit for limit in (2, 1))
+
+
+def test_an_op_is_cut_into_no_more_overlapping_pieces_than_allowed() -> None:
+    machine, counts = Machine(targets.load("aic100-std"), cores=1), []
+    for most in (1, 2, 4):
+        program = compile_graph(image_network(1), machine, CompileOptions(overlap_parts=most))
+        counts.append(int((program.commands["does"] == Does.COMPUTE).sum()))
+    assert counts == sorted(set(counts))

@@ -67,7 +67,13 @@ def test_switches_take_true_and_false() -> None:
         compiled("-ddr-stats=maybe")
 
 
-@pytest.mark.parametrize("word", ["-mos=2", "-ols=1", "-multicast-weights", "-aic-hw-version=2.0", "-time-passes"])
+def test_splits_of_channels_and_of_ops_that_overlap_reach_the_compiler() -> None:
+    call = compiled("-mos=2", "-ols=1")
+    assert (call.options.channel_parts, call.options.overlap_parts, call.notes) == (2, 1, ())
+    assert (compiled().options.channel_parts, compiled().options.overlap_parts) == (None, 4)
+
+
+@pytest.mark.parametrize("word", ["-multicast-weights", "-aic-hw-version=2.0", "-time-passes"])
 def test_a_flag_without_a_counterpart_is_accepted_and_noted(word: str) -> None:
     assert [note.partition(": accepted;")[0] for note in compiled(word).notes] == [word]
 

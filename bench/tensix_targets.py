@@ -22,6 +22,7 @@ import opscope
 from opscope.calibration.calibrate import Calibrated, calibrate
 from opscope.calibration.measurements import Measurement, read_measurements, repeated_once
 from opscope.calibration.priced import Models
+from opscope.calibration.quantities import Quantity
 from opscope.calibration.terms import values_of
 from opscope.calibration.write import ANY_CHIP, SHEETS, Writer
 from opscope.core.errors import ProfilerError
@@ -82,7 +83,7 @@ def errors_of(
     target = with_figures(sheets[chip], figures)
     for row in rows:
         try:
-            yield row, models.priced(row, target).latency.value / row.seconds - 1
+            yield row, models.priced(row, target).range(Quantity.LATENCY).value / row.seconds - 1
         except ProfilerError as error:
             print(f"{row.place}: {error}")
 

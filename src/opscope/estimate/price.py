@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from math import ceil, prod
+from math import prod
 
 from ..core.meaning import Carries
 from ..core.units import Cycles
 from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
-from ..machine.target import ANY, Engine, Figure, Memory, Target
-from .cost import CALL, DECODE, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, TRANSFER, Cost, Energy, Part
+from ..machine.target import ANY, Engine, Figure, Target
+from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Energy, Part
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
+from .traffic.moving import moving_parts, streams, uneven_tiles
 from .work import DEQUANTIZE_INTEGERS, Work, number, state_bytes, work_of
 
 _REORDERED = 3  # tensors of an op: what it reads, its weights, its result
@@ -175,14 +176,10 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
     stages = [stage for stage in _stages(task, engine, units) if stage.cycles]
-    uneven = _uneven_units(task, engine, machine) * (1.0 if task.work.macs else _uneven_tiles(task, machine, units))
+    uneven = _uneven_units(task, engine, machine) * (1.0 if task.work.macs else uneven_tiles(task, machine, units))
     parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine)
-    parts += _decoding(task, machine)
-    for memory in machine.target.memories:
-        parts += _transfers(task, memory, machine)
-        parts += _queues(task, memory, machine)
-    parts += _core_transfers(task, machine)
+    parts += moving_parts(task, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
@@ -195,57 +192,6 @@ def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
     if parts:
         parts += _starts(task.op, engine, machine)
     return Cost(tuple(parts))
-
-
-def _uneven_tiles(task: Task, machine: Machine, units: int) -> float:
-    """Return what the busiest unit does over what each would if all had as much: tiles are not cut.
-
-    40 tiles on 64 units are one for each of 40 of them, 1.6 times a 64th of all.
-    """
-    tile = prod(machine.target.runtime.tile)
-    if not machine.target.runtime.tile or not task.work.write_bytes:
-        return 1.0
-    tiles = max(1, ceil(task.work.write_bytes / task.placement.dtype.size_bytes(tile)))
-    return ceil(tiles / units) * units / tiles
-
-
-def _core_transfers(task: Task, machine: Machine) -> list[Part]:
-    """Return what cores take to move the bytes of an op, each at the rate that one of them has at the most."""
-    found = []
-    for memory in machine.target.memories:
-        size, rate = task.traffic.get(memory.name, 0), memory.core_bytes_per_second
-        if size and rate is not None:
-            cycles = size / rate.value * machine.clock_hz * _uneven_tiles(task, machine, machine.lanes) / machine.lanes
-            found.append(Part(TRANSFER, Cycles(cycles), figures=(rate,)))
-    return found
-
-
-def _transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
-    """Return what moving the operands of an op through a memory takes: of results and of compressed weights apart."""
-    (plain, _), *others = _streams(task, memory, machine.target)
-    written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
-    parts = []
-    for size, share in ((plain - written, None), (written, memory.write_efficiency), *others):
-        if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
-            figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
-            parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
-    return parts
-
-
-def _streams(task: Task, memory: Memory, target: Target) -> list[tuple[float, Figure | None]]:
-    """Return the bytes that pass a memory as they are, and those of compressed weights, decoded, with their ratio."""
-    coded, compression = task.coded.get(memory.name, 0), target.compression
-    plain: list[tuple[float, Figure | None]] = [(task.traffic.get(memory.name, 0) - coded, None)]
-    return plain if compression is None or not coded else [*plain, (coded * task.ratio, compression.ratio)]
-
-
-def _decoding(task: Task, machine: Machine) -> list[Part]:
-    """Return what decoding compressed weights takes: beside the work of the engine that they enter."""
-    compression = machine.target.compression
-    rate = None if compression is None else compression.decoded_bytes_per_cycle
-    if rate is None or not task.coded or not task.work.constant_bytes:
-        return []
-    return [Part(DECODE, Cycles(task.work.constant_bytes / rate.value / machine.lanes), figures=(rate,))]
 
 
 def _entering(task: Task, engine: Engine) -> float:
@@ -496,17 +442,6 @@ def _in_waves(task: Task, engine: Engine, figures: tuple[Figure, ...], units: in
     return min(ways, key=lambda stages: sum(stage.cycles for stage in stages))
 
 
-def memory_cycles(memory: Memory, size_bytes: float, machine: Machine) -> float:
-    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth."""
-    efficiency = memory.reached
-    instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
-    if memory.bytes_per_cycle is not None:
-        return size_bytes / (memory.bytes_per_cycle.value * efficiency * instances)
-    if memory.bytes_per_second is not None:
-        return size_bytes / (memory.bytes_per_second.value * efficiency * instances) * machine.clock_hz
-    return 0.0
-
-
 def energy_of(task: Task, engine: Engine, target: Target) -> Energy | None:
     """Return what an op draws for arithmetic, bytes moved and time; None if the target has no energy figures for it."""
     counts = ((task.work.macs, engine.picojoules_per_mac), (task.work.element_ops, engine.picojoules_per_element_op))
@@ -516,24 +451,9 @@ def energy_of(task: Task, engine: Engine, target: Target) -> Energy | None:
         each = memory.picojoules_per_byte
         if each is None:
             continue
-        for size, ratio in _streams(task, memory, target):
+        for size, ratio in streams(task, memory, target):
             stored = size if ratio is None else size / ratio.value
             work.append((stored * each.value, (each,) if ratio is None else (each, ratio)))
     if not work and engine.busy_watts is None:
         return None
     return Energy(tuple(work), tuple(watts for watts in (engine.busy_watts, target.idle_watts) if watts is not None))
-
-
-def _queues(task: Task, memory: Memory, machine: Machine) -> list[Part]:
-    """Return what an outer memory takes longer because few cores do not reach its bandwidth: each has a queue of its
-    own to read, and one to write.
-    """
-    moved, written = task.traffic.get(memory.name, 0), task.written.get(memory.name, 0)
-    longest, figures = memory_cycles(memory, moved, machine), tuple[Figure, ...]()
-    for carries, size in ((Carries.READ, moved - written), (Carries.WRITE, written)):
-        route = next((route for route in machine.target.routes if route.carries is carries), None)
-        own = None if route is None or not memory.is_outer else route.core_bytes_per_second
-        if own is not None and (cycles := size / (own.value * machine.lanes) * machine.clock_hz) > longest:
-            longest, figures = cycles, (own,)
-    more = longest - memory_cycles(memory, moved, machine)
-    return [Part(memory.name, Cycles(more), figures=figures)] if more else []

@@ -10,7 +10,8 @@ from build import engine, figure, memory, target
 from opscope.core.units import Cycles
 from opscope.estimate.cost import Cost, Part
 from opscope.estimate.placement import Placement
-from opscope.estimate.price import Machine, Task, energy_of, engine_cycles, memory_cycles, price
+from opscope.estimate.price import Machine, Task, energy_of, engine_cycles, price
+from opscope.estimate.traffic.moving import memory_cycles
 from opscope.estimate.work import Work
 from opscope.graph.graph import DType, Op
 from opscope.machine.target import Engine, Holds, Scope

@@ -1,0 +1,100 @@
+"""Bytes that an op moves → cycles: of every memory, of cores that share one, and of the decoder of weights."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+from typing import TYPE_CHECKING
+
+from ...core.meaning import Carries
+from ...core.units import Cycles
+from ...machine.target import Figure, Memory, Target
+from ..cost import DECODE, TRANSFER, Part
+
+if TYPE_CHECKING:
+    from ..price import Machine, Task
+
+
+def moving_parts(task: Task, machine: Machine) -> list[Part]:
+    """Return what moving the operands of an op takes; all of it overlaps the work of its engine."""
+    parts = _decoding(task, machine)
+    for memory in machine.target.memories:
+        parts += _transfers(task, memory, machine)
+        parts += _queues(task, memory, machine)
+    return parts + _core_transfers(task, machine)
+
+
+def _transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
+    """Return what moving the operands of an op through a memory takes: of results and of compressed weights apart."""
+    (plain, _), *others = streams(task, memory, machine.target)
+    written = task.written.get(memory.name, 0) if memory.write_efficiency is not None else 0
+    parts = []
+    for size, share in ((plain - written, None), (written, memory.write_efficiency), *others):
+        if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
+            figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
+            parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
+    return parts
+
+
+def streams(task: Task, memory: Memory, target: Target) -> list[tuple[float, Figure | None]]:
+    """Return the bytes that pass a memory as they are, and those of compressed weights, decoded, with their ratio."""
+    coded, compression = task.coded.get(memory.name, 0), target.compression
+    plain: list[tuple[float, Figure | None]] = [(task.traffic.get(memory.name, 0) - coded, None)]
+    return plain if compression is None or not coded else [*plain, (coded * task.ratio, compression.ratio)]
+
+
+def memory_cycles(memory: Memory, size_bytes: float, machine: Machine) -> float:
+    """Return the core cycles to move bytes through all instances of a memory; 0 without a published bandwidth."""
+    efficiency = memory.reached
+    instances = machine.target.instances(memory, devices=machine.devices, cores=machine.cores)
+    if memory.bytes_per_cycle is not None:
+        return size_bytes / (memory.bytes_per_cycle.value * efficiency * instances)
+    if memory.bytes_per_second is not None:
+        return size_bytes / (memory.bytes_per_second.value * efficiency * instances) * machine.clock_hz
+    return 0.0
+
+
+def _queues(task: Task, memory: Memory, machine: Machine) -> list[Part]:
+    """Return what an outer memory takes longer because few cores do not reach its bandwidth: each has a queue of its
+    own to read, and one to write.
+    """
+    moved, written = task.traffic.get(memory.name, 0), task.written.get(memory.name, 0)
+    longest, figures = memory_cycles(memory, moved, machine), tuple[Figure, ...]()
+    for carries, size in ((Carries.READ, moved - written), (Carries.WRITE, written)):
+        route = next((route for route in machine.target.routes if route.carries is carries), None)
+        own = None if route is None or not memory.is_outer else route.core_bytes_per_second
+        if own is not None and (cycles := size / (own.value * machine.lanes) * machine.clock_hz) > longest:
+            longest, figures = cycles, (own,)
+    more = longest - memory_cycles(memory, moved, machine)
+    return [Part(memory.name, Cycles(more), figures=figures)] if more else []
+
+
+def _core_transfers(task: Task, machine: Machine) -> list[Part]:
+    """Return what cores take to move the bytes of an op, each at the rate that one of them has at the most."""
+    found = []
+    for memory in machine.target.memories:
+        size, rate = task.traffic.get(memory.name, 0), memory.core_bytes_per_second
+        if size and rate is not None:
+            cycles = size / rate.value * machine.clock_hz * uneven_tiles(task, machine, machine.lanes) / machine.lanes
+            found.append(Part(TRANSFER, Cycles(cycles), figures=(rate,)))
+    return found
+
+
+def uneven_tiles(task: Task, machine: Machine, units: int) -> float:
+    """Return what the busiest unit does over what each would if all had as much: tiles are not cut.
+
+    40 tiles on 64 units are one for each of 40 of them, 1.6 times a 64th of all.
+    """
+    tile = prod(machine.target.runtime.tile)
+    if not machine.target.runtime.tile or not task.work.write_bytes:
+        return 1.0
+    tiles = max(1, ceil(task.work.write_bytes / task.placement.dtype.size_bytes(tile)))
+    return ceil(tiles / units) * units / tiles
+
+
+def _decoding(task: Task, machine: Machine) -> list[Part]:
+    """Return what decoding compressed weights takes: beside the work of the engine that they enter."""
+    compression = machine.target.compression
+    rate = None if compression is None else compression.decoded_bytes_per_cycle
+    if rate is None or not task.coded or not task.work.constant_bytes:
+        return []
+    return [Part(DECODE, Cycles(task.work.constant_bytes / rate.value / machine.lanes), figures=(rate,))]

@@ -14,7 +14,7 @@ from ..recording.finding import EngineUse
 from ..recording.run import Run
 from ..recording.summary import OpTotal
 from ..recording.trace import NONE, SpanKind
-from .causes import COMPUTE, MEMORY
+from .causes import COMPUTE, LAUNCH, LAYOUT, LINK, MEMORY, does_of
 from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .structure import Structure, structure_of
@@ -104,6 +104,13 @@ class RunAnalysis:
     @cached_property
     def op_path_ns(self) -> Numbers:
         return self.per_op(self.path_ns)
+
+    @cached_property
+    def around_ns(self) -> Numbers:
+        """Per op, what starting it, handing over and, where it does more than that, changing layouts takes."""
+        changes_layout = np.array([does_of(op) is Does.LAYOUT for op in self.ops] + [False])[self.work.op]
+        around = np.isin(self.work.cause, (LAUNCH, LINK)) | ((self.work.cause == LAYOUT) & ~changes_layout)
+        return self.per_op(np.where(around, self.work.ns, 0))
 
     def per_op(self, values: Numbers) -> Numbers:
         """A column of activities, added up per op."""

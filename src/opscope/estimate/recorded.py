@@ -164,9 +164,8 @@ def _trace(
     rows = list(_rows(report, arena, engines)) if known else []
     spans = blank_spans(len(rows))
     spans["kind"] = SpanKind.OP
-    for number, row in enumerate(rows):
-        for key, value in zip(_SPAN_KEYS, row, strict=True):
-            spans[key][number] = value
+    for key, column in zip(_SPAN_KEYS, np.array(rows, np.int64).reshape(-1, len(_SPAN_KEYS)).T, strict=True):
+        spans[key] = column
     spans["route"][(spans["does"] == Does.MOVE) & (spans["op"] != NONE)] = 0
     core = 0 if report.cores == report.devices == 1 else NONE  # else a lane stands for the engines of all cores
     lanes = tuple(Lane(0, core, engine, role=LaneRole.ENGINE) for engine in (engines if known else ()))

@@ -13,7 +13,7 @@ from ...core.units import format_ns, format_percent
 from ...graph.kinds import KINDS, Family
 from ...recording.finding import NO_COMPUTE, OUTLIER, Finding
 from ...recording.summary import OpTotal
-from ..causes import LAUNCH, LAYOUT, LINK, does_of
+from ..causes import does_of
 from ..graph_patterns import DataFlow
 from ..roofline import least_ns
 from ..run_analysis import RunAnalysis
@@ -147,11 +147,8 @@ def _ratio(analysis: RunAnalysis, op: OpTotal) -> float | None:
 
 def _work_ns(analysis: RunAnalysis, op: OpTotal) -> int:
     """The time of an op without what starts it, converts its inputs and hands over, where the run tells those apart."""
-    work = analysis.work
-    around = (work.op == op.op) & np.isin(work.cause, (LAUNCH, LINK))
-    if does_of(op) is not Does.LAYOUT:
-        around |= (work.op == op.op) & (work.cause == LAYOUT)
-    return max((op.wall_ns or 0) - int(work.ns[around].sum()), 0)
+    around = 0 if op.op is None else int(analysis.around_ns[op.op])
+    return max((op.wall_ns or 0) - around, 0)
 
 
 def _times(ratio: float) -> str:

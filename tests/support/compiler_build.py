@@ -17,6 +17,7 @@ from opscope.compiler.codegen.tensors import LocalCopy, Tensors
 from opscope.compiler.codegen.weights import Ring, WeightStream
 from opscope.compiler.passes import tiling
 from opscope.compiler.passes.batch import batch_size
+from opscope.compiler.passes.footprint import part_footprints
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.passes.split import Splitter
 from opscope.compiler.plan import Part, Plan, Schedule
@@ -133,7 +134,7 @@ def build(
     plans: list[Plan] = []
     options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
-    proposals = tiling.proposals if parts is None else lambda plan: iter([parts(plan)])
+    proposals = tiling.proposals if parts is None else lambda plan: [[tiling.Tiling(parts(plan))]]
     best = Splitter.best if splits is None else splits
     with _recorded() as records, patch.object(tiling, "proposals", proposals), patch.object(Splitter, "best", best):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
@@ -199,7 +200,7 @@ def any_parts(seed: int, *, most: int = 8) -> Parts:
 
 def _any_tiles(plan: Plan, part: Part, dice: np.random.Generator, most: int) -> Part:
     found, now = [], 1
-    for step in tiling.part_footprints(plan, part).steps:
+    for step in part_footprints(plan, part).steps:
         possible = [tiles for tiles in range(1, most + 1) if step.divisible % tiles == 0]
         if now not in possible or (not step.views and dice.random() < 0.4):
             if step.views:

@@ -5,12 +5,16 @@ between devices, outside of whatever cores cut. What does not depend on the batc
 
     one device, 2 images     rows in 16                      images in 2 × channels in 8
     four devices, 8 images   images in 4 × rows in 16        images in 8 × channels in 8
+
+Where the batch does not divide, some devices have an image fewer: of 14, four devices have 3, 4, 3 and 4. The plan of
+one is made for 4. Whatever its cores cut in images stays together on a device, since 14 in 16 parts and 14 in 4 meet
+where a device ends; rows that cores cut within images would not, and are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...graph.graph import Graph, Op
 from ..plan import Part, Plan, Split
@@ -37,15 +41,14 @@ def on_all_devices(
 ) -> tuple[Part, ...] | None:
     """Parts of one device's images, as parts of the whole batch on all devices; None: a split cannot be laid out so."""
     batch, found = batch_size(plan.graph), []
-    if len(parts) > 1 and batch % devices:  # the rest would differ between devices
+    uneven = batch % devices != 0
+    if uneven and (len(parts) > 1 or parts[0].units > 1):  # a rest, or a unit, would differ between devices
         return None
     for part in parts:
-        images = part.images * devices if batch % devices == 0 else batch
-        graph = with_images(plan.graph, dict(axes), part.unit * devices)
-        splits = [
-            _laid_out(split, each.op, graph, axes, devices)
-            for split, each in zip(part.splits, plan.placed, strict=True)
-        ]
+        images = batch if uneven else part.images * devices
+        graph = with_images(plan.graph, dict(axes), images // part.units)
+        laid = _Layout(graph, axes, devices, part.unit)
+        splits = [laid.split(split, each.op) for split, each in zip(part.splits, plan.placed, strict=True)]
         known = tuple(split for split in splits if split is not None)
         if len(known) < len(splits):
             return None
@@ -53,28 +56,40 @@ def on_all_devices(
     return tuple(found)
 
 
-def _laid_out(split: Split, op: Op, graph: Graph, axes: Mapping[int, int], devices: int) -> Split | None:
-    axis = axes.get(op.outputs[0]) if op.outputs else None
-    extent = None if axis is None else (graph.tensors[op.outputs[0]].shape or ())[axis]
-    wide = _on_devices(split.sharding, axis, extent, devices)
-    needed = needs(op, graph, wide) if wide is not None and split.needs else ()
-    if wide is None or needed is None:
-        return None
-    tried = ((_on_devices(each, axis, extent, devices), cycles) for each, cycles in split.prices)
-    return Split(wide, needed, split.exchanges, tuple((each, cycles) for each, cycles in tried if each is not None))
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Splits of one device for its own images, on all devices for those of a graph."""
 
+    graph: Graph
+    axes: Mapping[int, int]
+    devices: int
+    own: int  # images of the device that has most
 
-def _on_devices(found: Sharding, axis: int | None, extent: int | None, devices: int) -> Sharding | None:
-    """A sharding of one device on each of several: the same part everywhere, or its own images for each.
-
-    None where the batch is cut inside of another axis: a place's part of it would then be no single range.
-    """
-    cuts, own = found.cuts, None if axis is None else found.cut_on(axis)
-    if axis is not None and extent is not None:
-        if own is None:
-            cuts = (Cut(axis, extent, devices, found.places), *cuts)
-        elif own.inner * own.parts == found.places:
-            cuts = tuple(replace(cut, extent=extent, parts=cut.parts * devices) if cut is own else cut for cut in cuts)
-        else:
+    def split(self, split: Split, op: Op) -> Split | None:
+        axis = self.axes.get(op.outputs[0]) if op.outputs else None
+        wide = self._on_devices(split.sharding, axis)
+        needed = needs(op, self.graph, wide) if wide is not None and split.needs else ()
+        if wide is None or needed is None:
             return None
-    return sharding(cuts, found.places * devices, tuple(range(devices)), found.places, found.of_cores)
+        tried = ((self._on_devices(each, axis), cycles) for each, cycles in split.prices)
+        return Split(wide, needed, split.exchanges, tuple((each, cycles) for each, cycles in tried if each is not None))
+
+    def _on_devices(self, found: Sharding, axis: int | None) -> Sharding | None:
+        """A sharding of one device on each of several: the same part everywhere, or its own images for each."""
+        cuts, own = found.cuts, None if axis is None else found.cut_on(axis)
+        images = batch_size(self.graph)
+        if axis is not None and own is None:
+            cuts = (Cut(axis, images, self.devices, found.places), *cuts)
+        elif own is not None:
+            extent = self._extent(own, images)
+            if extent is None or own.inner * own.parts != found.places:  # cut inside of another axis: no single range
+                return None
+            wide = replace(own, extent=extent, parts=own.parts * self.devices)
+            cuts = tuple(wide if cut is own else cut for cut in cuts)
+        return sharding(cuts, found.places * self.devices, tuple(range(self.devices)), found.places, found.of_cores)
+
+    def _extent(self, cut: Cut, images: int) -> int | None:
+        """Units of the batch that all devices cut; None where some would have a part of an image."""
+        if images == self.own * self.devices:
+            return cut.extent * self.devices
+        return images if cut.extent == self.own or self.own % cut.parts == 0 else None

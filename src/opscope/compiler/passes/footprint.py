@@ -1,7 +1,8 @@
 """Footprint: local memory and weight traffic of every op, were the whole batch run at once.
 
 Batch tiling divides these numbers by a number of tiles to see what fits. Liveness works as in register allocation: a
-tensor is alive from the op that makes it to the last op that reads it, and a view shares the bytes of its source.
+tensor is alive from the op that makes it to the last op that reads it, and a view shares the bytes of its source. A
+result of the graph is written out in any case, and needs no room behind its last reader.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ..codegen.context import LoweringContext
-from ..plan import Placed, Schedule, Split
+from ..codegen.weights import WeightStream
+from ..plan import Part, Placed, Plan, Schedule, Split
 from ..sharding import Sharding
+from .batch import batch_axes, batch_size, some_of, with_images
+from .residency import is_resident
 from .split_prices import weight_cuts
 
 
@@ -46,19 +50,48 @@ def footprints(plan: Schedule, context: LoweringContext, axes: dict[int, int], u
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PartFootprints:
+    """What the ops of a part need, and the local memory that there is for it."""
+
+    steps: list[Footprint]
+    room: float
+    resident: bool  # all constants fit beside the activations
+
+    @property
+    def may_spill(self) -> bool:
+        """Whether an op may not fit, were tensors packed as badly as they can be."""
+        return not self.resident and any(step.need + step.gaps > self.room for step in self.steps)
+
+
+def part_footprints(plan: Plan, part: Part) -> PartFootprints:
+    """Footprints of a part's ops, were all of it run at once."""
+    target = plan.machine.target
+    if target.local is None or target.tiling is None:
+        return PartFootprints([], 0.0, resident=False)
+    axes, share = batch_axes(plan.graph), part.images / batch_size(plan.graph)
+    graph = with_images(plan.graph, axes, part.images)
+    placed = tuple(some_of(each, each.op, share) for each in plan.placed)
+    whole = Schedule(graph, plan.machine, placed, part.splits, tuple(range(len(placed))))
+    context = LoweringContext(whole, target.tiling, target.local)
+    room = context.capacity - WeightStream(context).reserved_bytes
+    return PartFootprints(list(footprints(whole, context, axes, part.units)), room, resident=is_resident(whole, graph))
+
+
 class _Liveness:
     """Follows tensors from the op that makes them to the last that reads them."""
 
     def __init__(self, plan: Schedule, context: LoweringContext, axes: dict[int, int], units: int) -> None:
         self.plan, self.graph, self.context, self.axes, self.units = plan, plan.graph, context, axes, units
         self.root: dict[int, int] = {}  # view → the tensor whose bytes it is
-        self.last = self._last_reads()
+        self.last_reader = self._last_readers()
+        self.last = self.last_reader | self._results()  # the same, with the end of the graph as a reader
         self.alive: dict[int, float] = {}  # tensor that was made → bytes on a lane
         self.bytes = 0.0
         self.views: set[int] = set()
         self.tiled: set[int] = set()  # tensors whose elements are in the order of a tiled layout
 
-    def _last_reads(self) -> dict[int, int]:
+    def _last_readers(self) -> dict[int, int]:
         last: dict[int, int] = {}
         for index, op in enumerate(self.graph.ops):
             if op.family is Family.VIEW and op.inputs and op.inputs[0] != ABSENT:
@@ -66,9 +99,11 @@ class _Liveness:
                 self.root.update(dict.fromkeys(op.outputs, source))
             for t in op.inputs:
                 last[t] = last[self.root.get(t, t)] = index
-        for t in self.graph.outputs:
-            last[t] = last[self.root.get(t, t)] = len(self.graph.ops)
         return last
+
+    def _results(self) -> dict[int, int]:
+        own = (t for output in self.graph.outputs for t in (output, self.root.get(output, output)))
+        return dict.fromkeys(own, len(self.graph.ops))
 
     def step(self, index: int, placed: Placed) -> Footprint:
         """The footprint of the next op. Call once per op, in order: it advances what is alive."""
@@ -114,7 +149,7 @@ class _Liveness:
                 self.views.discard(t)
         self.bytes += sum(made.values())
         for t in {self.root.get(t, t) for t in (*op.inputs, *op.outputs)}:
-            if self.last.get(t, index) <= index:
+            if self.last_reader.get(t, index) <= index:
                 self.bytes -= self.alive.pop(t, 0.0)
         if not self.alive:
             self.bytes = 0.0

@@ -4,8 +4,7 @@ A part of the batch runs through the whole network before the next one starts, a
 many images. The unit decides the splits: 64 images on 14 cores are best run as four units of 14, an image for each
 core, and one of 8; as one unit of 64 some cores would have five images and none could be spared from local memory.
 
-Every unit that may be good is priced: the prices of its splits for all images, as if local memory held what is needed;
-those of the whole batch with what it would spill. The best few are tried out when memory is allocated (`tiling`).
+Every unit that may be good is proposed, on all cores and on fewer; `tiling` prices and tries the proposals.
 """
 
 from __future__ import annotations
@@ -13,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from math import inf
 
 from ...estimate.traffic.links import device_counts
 from ...graph.graph import Graph
 from ..plan import Part, Placed, Plan
 from .batch import batch_axes, batch_size, is_cuttable, some_of, with_images
 from .device_images import on_all_devices, share_of_device
+from .footprint import part_footprints
 from .split import Splitter
 from .split_prices import Prices
 
-MOST_ALTERNATIVES = 3
 _PROMISING = 1.15  # times the lowest price
-_FEW_OPS = 100  # in a graph, for which more numbers of cores are priced
+_FEW_OPS = 100  # in a graph, for which more numbers of cores are tried
 
 
 class Sharing(Enum):
@@ -45,26 +45,28 @@ class MachineSize:
 
 
 def split(plan: Plan) -> Plan:
-    """The plan with the parts that are priced lowest, and with alternatives to them."""
-    priced: list[tuple[float, int, tuple[Part, ...]]] = []
+    """The plan with all of the batch at once on all of the machine, and with alternatives to it."""
+    found: list[tuple[Part, ...]] = []
+    least, work = inf, sum(placed.cycles for placed in plan.placed)
     for size in machine_sizes(plan):
-        for price, parts in _by_images(plan, size) if size.sharing is Sharing.IMAGES else _priced(plan, size):
-            priced.append((price, len(priced), parts))
-    undivided = next(parts for _, _, parts in priced if parts[0].unit == batch_size(plan.graph))
-    priced.sort(key=lambda each: each[:2])
-    found = [parts for price, _, parts in priced[:MOST_ALTERNATIVES] if price <= _PROMISING * priced[0][0]]
-    if undivided not in found:  # what small units cost in commands is known best once they are emitted
-        found.insert(1, undivided)
+        if work / (size.devices * size.cores) > _PROMISING * least:  # engines alone would take longer
+            continue
+        for price, parts in _by_images(plan, size) if size.sharing is Sharing.IMAGES else _in_units(plan, size):
+            least = min(least, price)
+            found.append(parts)
     return replace(plan, parts=found[0], alternatives=tuple(found[1:]))
 
 
-def _priced(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part, ...]]]:
-    """Prices and parts of every unit that may be good."""
+def _in_units(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part, ...]]]:
+    """Prices and parts: of the whole batch; where some cores have more images or local memory may not do, of units."""
     chooser = PartsChooser(plan, size)
-    whole = chooser.batch
-    spills = chooser.price(whole) > chooser.price(whole, may_spill=False)
-    for unit in chooser.units() if spills else [whole]:
-        yield chooser.price(unit), chooser.parts(unit)
+    whole = chooser.parts(chooser.batch)
+    yield chooser.price(whole), whole
+    if chooser.batch % chooser.lanes or part_footprints(plan, whole[0]).may_spill:
+        for unit in chooser.units():
+            if unit != chooser.batch:
+                parts = chooser.parts(unit)
+                yield chooser.price(parts), parts
 
 
 def _by_images(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part, ...]]]:
@@ -73,7 +75,7 @@ def _by_images(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Par
     alone = share_of_device(plan, axes, size.devices)
     if alone is None:
         return
-    for price, parts in _priced(alone, MachineSize(1, size.cores)):
+    for price, parts in _in_units(alone, MachineSize(1, size.cores)):
         found = on_all_devices(parts, plan, axes, size.devices)
         if found is not None:
             yield price, found
@@ -90,6 +92,7 @@ class PartsChooser:
         self.cores, self.lanes = size.cores, size.devices * size.cores
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
+        self._cycles: dict[tuple[int, int], float] = {}
 
     def units(self) -> list[int]:
         """Numbers of images that may be good to run at a time."""
@@ -111,24 +114,21 @@ class PartsChooser:
         first = self._split(self.batch - rest, unit)
         return (first, self._split(rest, rest)) if rest else (first,)
 
-    def price(self, unit: int, *, may_spill: bool = True) -> float:
-        """Cycles of the whole batch in such units."""
-        total = 0.0
-        for part in self.parts(unit):
-            graph, placed = self._some(part.images)
-            prices = Prices(graph, placed, self.plan.machine, units=part.units, cores=self.cores)
-            total += prices.total(part.splits, may_spill=may_spill)
-        return total
+    def price(self, parts: Sequence[Part]) -> float:
+        """Cycles of parts that have been chosen, if local memory holds what they need."""
+        return sum(self._cycles[part.images, part.unit] for part in parts)
 
     def _split(self, images: int, unit: int) -> Part:
-        if (images, unit) not in self._part:
+        key = images, unit
+        if key not in self._part:
             graph, placed = self._some(images)
             prices = Prices(graph, placed, self.plan.machine, units=images // unit, cores=self.cores)
             smaller = with_images(self.plan.graph, self.axes, unit)
             limit = self.plan.options.channel_parts
             splits = Splitter(smaller, placed, prices, self.groups, channel_parts=limit).run()
-            self._part[images, unit] = Part(images, unit, splits, (1,) * len(splits))
-        return self._part[images, unit]
+            self._part[key] = Part(images, unit, splits, (1,) * len(splits))
+            self._cycles[key] = sum(prices.by_op(splits))
+        return self._part[key]
 
     def _some(self, images: int) -> tuple[Graph, Sequence[Placed]]:
         """Graph and ops for so many images."""
@@ -149,7 +149,8 @@ def machine_sizes(plan: Plan) -> list[MachineSize]:
     """Parts of a machine that may be best: all; fewer cores or devices, since small ops gain nothing by more."""
     devices, cores, parallel = plan.machine.devices, plan.machine.cores, plan.options.parallel
     if devices == 1:
-        fewer = {cores // 2} if len(plan.placed) > _FEW_OPS else {cores // 2, 4, 2, 1}
+        half, power = cores // 2, 1 << (cores - 1).bit_length() >> 1  # the largest below all
+        fewer = {half, power} if len(plan.placed) > _FEW_OPS else {half, power, 4, 2, 1}
         counts = sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)
         return [MachineSize(1, count) for count in counts]
     if parallel != "auto":

@@ -61,17 +61,19 @@ class Prices:
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 
-    def total(self, splits: Sequence[Split], *, may_spill: bool) -> float:
-        """Cycles of all ops, split so; or of what they would take if local memory held what is needed."""
-        total = 0.0
+    def by_op(self, splits: Sequence[Split]) -> list[float]:
+        """Cycles of every op, split so, with the exchanges before it, if local memory holds what is needed."""
+        found = []
         for placed, split in zip(self.placed, splits, strict=True):
+            cycles = 0.0
             if split.needs or not placed.op.inputs:
-                total += self.op(placed, split.sharding, split.needs, may_spill=may_spill)
+                cycles = self.op(placed, split.sharding, split.needs, may_spill=False)
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
                     held = splits[self.maker[t]].sharding.made
-                    total += self.input(placed, position, held, split.needs[position])
-        return total
+                    cycles += self.input(placed, position, held, split.needs[position])
+            found.append(cycles)
+        return found
 
     def op(self, placed: Placed, sharding: Sharding, needed: Sequence[Sharding], *, may_spill: bool = True) -> float:
         """Cycles of the lane that has most to do."""

@@ -11,128 +11,225 @@ nothing is spilled, and the weights are read twice: 2 × 30 = 60 bytes, so 2 til
 90 against 100, and the batch stays whole.
 
 How tightly tensors pack is known only after they have addresses. So the search runs twice, once assuming no
-fragmentation of local memory and once assuming the worst. These proposals, for the parts of the batch that are priced
-lowest and for the alternatives to them, are lowered to commands, and the one that is done first is taken.
+fragmentation of local memory and once assuming the worst. What `split` proposes is ranked by price, with these tiles;
+the best few are lowered to commands, and the one that is done first is taken. A proposal that spills next to nothing
+is not tried with more tiles, and one is not tried at all whose weights alone take longer than the best so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from math import inf, isqrt
 
 from ...core.errors import UsageError
-from ..codegen.context import LoweringContext
+from ...core.meaning import Carries
+from ...estimate.traffic.routes import FILLED, READ_AHEAD
+from ..codegen.context import channels
 from ..codegen.lower import Lowering, lower
-from ..codegen.weights import WeightStream
 from ..forecast import forecast_cycles
-from ..plan import Part, Plan, Schedule
+from ..plan import Part, Placed, Plan, Schedule
+from ..sharding import Box, Sharding
 from .batch import batch_axes, batch_size, some_of, with_images
 from .depth_first import depth_first
-from .footprint import Footprint, footprints
+from .footprint import Footprint, PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
 from .schedule import schedule
+from .split_prices import Prices
 
+MOST_PROPOSALS = 3  # that are lowered, each in up to three tilings
+_PROMISING = 1.15  # times the lowest price
+_NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
-MOST_COMMANDS = 30_000  # of all proposals that are lowered; beyond, the best so far is taken
+_MOST_COMMANDS = 30_000  # of all proposals that are lowered; beyond, each is tried in one tiling
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Parts of the batch with a number of tiles for every op; times are in core cycles."""
+
+    parts: tuple[Part, ...]
+    price: float = 0.0
+    loading: float = 0.0  # that reading its weights takes at the least
 
 
 def tile(plan: Plan) -> Plan:
     """The plan with the number of tiles of every op, of the proposal that is done first, and with its commands."""
-    best: Plan | None = None
-    least, spent = inf, 0
-    problem: UsageError | None = None
-    for parts in proposals(plan):
-        if best is not None and spent > MOST_COMMANDS and parts[0].units > 1:
-            continue
-        written = depth_first(schedule(plan, parts))
-        written = replace(written, resident=is_resident(written, plan.graph))
-        try:
-            lowering = lower(written)
-        except UsageError as error:  # an op does not fit in any number of slices
-            problem = problem or error
-            continue
-        cycles = forecast_cycles(lowering)
-        spent += len(lowering.context.emitter.rows)
-        if cycles < 0.995 * least:
-            best, least = replace(plan, parts=parts, lowered=lowering), cycles
-    if best is None or best.lowered is None:
-        raise problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
-    wider = _with_more_weights(best.lowered)
-    if wider is not None:
-        lowering = lower(wider)
-        best = replace(best, lowered=lowering) if forecast_cycles(lowering) <= least else best
-    return best
+    trials = _Trials(plan)
+    proposed, tried = proposals(plan), 0
+    for tilings in proposed:
+        is_promising = tilings[0].price < max(trials.least, _PROMISING * proposed[0][0].price)
+        if trials.best is None or (is_promising and tried < MOST_PROPOSALS):
+            trials.run(tilings)
+            tried += 1
+    if trials.best is None or trials.best.lowered is None:
+        raise trials.problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
+    for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
+        wider = _with_more_weights(trials.best.lowered, share)
+        lowering = None if wider is None else lower(wider)
+        if lowering is not None and forecast_cycles(lowering) <= trials.least:
+            return replace(trials.best, lowered=lowering)
+    return trials.best
 
 
-def proposals(plan: Plan) -> Iterator[tuple[Part, ...]]:
-    """Yield parts with numbers of tiles, the most promising first."""
-    seen: set[tuple[tuple[int, int, tuple[int, ...]], ...]] = set()  # images, number of the splits, tiles
+class _Trials:
+    """Lowers tilings one after the other, and keeps the one that is done first."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.best: Plan | None = None
+        self.least = inf  # cycles of it
+        self.problem: UsageError | None = None  # of the first that does not fit
+        self._commands = 0
+
+    def run(self, tilings: Sequence[Tiling]) -> None:
+        """Try the tilings of one proposal, the fewest tiles first, until nothing is spilled that more could keep."""
+        for tiling in sorted(tilings, key=lambda each: sum(sum(part.tiles) for part in each.parts)):
+            if tiling.loading > self.least:
+                continue
+            try:
+                lowering = lower(self._written(tiling.parts))
+            except UsageError as error:  # an op does not fit in any number of slices
+                self.problem = self.problem or error
+                continue
+            cycles = forecast_cycles(lowering)
+            if cycles < 0.995 * self.least:
+                self.best, self.least = replace(self.plan, parts=tiling.parts, lowered=lowering), cycles
+            self._commands += len(lowering.context.emitter.rows)
+            if _spilling_cycles(lowering) < _NEXT_TO_NOTHING * cycles or self._commands > _MOST_COMMANDS:
+                return
+
+    def _written(self, parts: tuple[Part, ...]) -> Schedule:
+        written = depth_first(schedule(self.plan, parts))
+        return replace(written, resident=is_resident(written, self.plan.graph))
+
+
+def _spilling_cycles(lowering: Lowering) -> float:
+    """Cycles that writing takes, beside the results of the graph."""
+    context = lowering.context
+    left = sum(context.tensor_bytes(t) for t in context.graph.outputs)
+    cycles = 0.0
+    for number, channel in enumerate(channels(context.plan)):
+        if channel.carries is Carries.WRITE:
+            cycles += (context.emitter.moved[number] - left) / channel.bytes_per_cycle
+            left = 0.0
+    return cycles / context.plan.machine.devices
+
+
+def proposals(plan: Plan) -> list[list[Tiling]]:
+    """What `split` left, each in its tilings, those first whose best tiling is priced lowest; the same only once."""
+    found, seen, pricing = [], set[tuple[object, ...]](), _TilingPrices(plan)
     for parts in (plan.parts, *plan.alternatives):
-        for tilings in product(*(_tilings(plan, part) for part in parts)):
-            proposal = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, tilings, strict=True))
-            key = tuple((part.images, id(part.splits), part.tiles) for part in proposal)
+        tilings = []
+        for chosen in product(*(_tilings(pricing, part) for part in parts)):
+            tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
+            key = tuple((part.images, part.tiles, pricing.boxes(part)) for part in tiled)
             if key not in seen:
                 seen.add(key)
-                yield proposal
+                tilings.append(Tiling(tiled, sum(map(pricing.price, tiled)), sum(map(pricing.loading, tiled))))
+        if tilings:
+            found.append(sorted(tilings, key=lambda tiling: tiling.price))
+    return sorted(found, key=lambda tilings: tilings[0].price)
 
 
-def _tilings(plan: Plan, part: Part) -> list[tuple[int, ...]]:
+class _TilingPrices:
+    """What tilings would take, by the prices of ops and the bytes that they move."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.axes, self.batch = plan, batch_axes(plan.graph), batch_size(plan.graph)
+        self._footprints: dict[int, PartFootprints] = {}
+        self._cycles: dict[tuple[int, int], list[float]] = {}  # of a part's ops in so many tiles
+        self._boxes: dict[Sharding, int] = {}
+        self._numbers: dict[frozenset[tuple[int, Box]], int] = {}
+
+    def footprints(self, part: Part) -> PartFootprints:
+        key = id(part.splits)
+        if key not in self._footprints:
+            self._footprints[key] = part_footprints(self.plan, part)
+        return self._footprints[key]
+
+    def price(self, part: Part) -> float:
+        """Cycles of the ops, each behind the other: its tiles with all their commands, or the bytes that it moves."""
+        found, total = self.footprints(part), 0.0
+        search = TilingSearch(part.tiles, found.room, gaps=False)
+        moved = [0.0] * len(part.tiles) if found.resident else search.moved(found.steps, part.tiles)
+        rate = self._rate(part)
+        for index, (tiles, size) in enumerate(zip(part.tiles, moved, strict=False)):
+            total += max(self._of_ops(part, tiles)[index], size / rate)
+        return total
+
+    def loading(self, part: Part) -> float:
+        """Cycles until all weights have been read, once for every tile."""
+        found = self.footprints(part)
+        read = (step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
+        return 0.0 if found.resident else sum(read) / self._rate(part)
+
+    def boxes(self, part: Part) -> tuple[int, ...]:
+        """A number for the boxes of every op: two parts with the same are split alike, whatever units they count in."""
+        found = []
+        for split in part.splits:
+            if split.sharding not in self._boxes:
+                boxes = frozenset(split.sharding.boxes.items())
+                self._boxes[split.sharding] = self._numbers.setdefault(boxes, len(self._numbers))
+            found.append(self._boxes[split.sharding])
+        return tuple(found)
+
+    def _of_ops(self, part: Part, tiles: int) -> list[float]:
+        key = id(part.splits), tiles
+        if key not in self._cycles:
+            images = part.images // tiles
+            graph = with_images(self.plan.graph, self.axes, images)
+            share = images / self.batch
+            placed = [some_of(each, each.op, self._share(each, share)) for each in self.plan.placed]
+            prices = Prices(graph, placed, self.plan.machine)
+            self._cycles[key] = [tiles * cycles for cycles in prices.by_op(part.splits)]
+        return self._cycles[key]
+
+    def _share(self, placed: Placed, share: float) -> float:
+        return share if any(t in self.axes for t in placed.op.outputs) else 1.0
+
+    def _rate(self, part: Part) -> float:
+        """Bytes in a cycle that the devices read which take part."""
+        devices = max((len(split.sharding.devices) for split in part.splits), default=1)
+        machine = self.plan.machine
+        read = [r for r in machine.target.routes if r.carries is Carries.READ]
+        return devices * sum(route.peak(machine.clock_hz) * route.reached for route in read) or inf
+
+
+def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
     """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps; and
     every unit on its own, where all ops can be cut so: it reads weights most often and needs least room.
     """
-    undivided, choices = (1,) * len(plan.placed), divisors(part.units)
+    undivided, choices = (1,) * len(part.splits), divisors(part.units)
     if len(choices) == 1:
         return [undivided]
-    found = part_footprints(plan, part)
+    found = pricing.footprints(part)
     if found.resident or found.room <= 0:
         return [undivided]
     choices = _useful(choices, found.steps, found.room)
     searches = [TilingSearch(choices, found.room, gaps=gaps) for gaps in (False, True)]
     tilings = [search.search(found.steps) for search in searches]
     if all(step.divisible % part.units == 0 for step in found.steps[:-1]):
-        tilings.append((part.units,) * len(plan.placed))
+        tilings.append((part.units,) * len(part.splits))
     return list(dict.fromkeys(tilings))
 
 
-def _with_more_weights(lowering: Lowering) -> Schedule | None:
-    """The schedule with local memory that no activation was put into given to weights; None: there is none.
+def _with_more_weights(lowering: Lowering, share: float) -> Schedule | None:
+    """The schedule with a share of the local memory that activations never filled given to weights; None: of nothing.
 
-    Half of it is for weight tiles that are read ahead while vectors are computed, the rest for weights that stay.
+    A part is for weight tiles that are read ahead while vectors are computed, the rest for weights that stay.
     """
     schedule, context = lowering.plan, lowering.context
     tiling = context.tiling
     if tiling.whole_weights or schedule.resident:
         return None
     least, size = lowering.weights.slots, lowering.weights.slot_bytes
-    free = context.capacity - lowering.weights.reserved_bytes - max(memory.peak for memory in lowering.tensors.memory)
-    slots = min(_MOST_SLOTS, least + int(free / 2 / size))
+    unused = context.capacity - lowering.weights.reserved_bytes
+    free = share * (unused - max(memory.peak for memory in lowering.tensors.memory))
+    slots = min(_MOST_SLOTS, least + int(READ_AHEAD * free / size))
     kept = kept_weights(schedule, free - (slots - least) * size) if tiling.keeps_constants else frozenset[int]()
     return replace(schedule, slots=slots, kept=kept) if slots > least or kept else None
-
-
-@dataclass(frozen=True, slots=True)
-class PartFootprints:
-    """What the ops of a part need, and the local memory that there is for it."""
-
-    steps: list[Footprint]
-    room: float
-    resident: bool  # all constants fit beside the activations
-
-
-def part_footprints(plan: Plan, part: Part) -> PartFootprints:
-    """Footprints of a part's ops, were all of it run at once."""
-    target = plan.machine.target
-    if target.local is None or target.tiling is None:
-        return PartFootprints([], 0.0, resident=False)
-    axes, share = batch_axes(plan.graph), part.images / batch_size(plan.graph)
-    graph = with_images(plan.graph, axes, part.images)
-    placed = tuple(some_of(each, each.op, share) for each in plan.placed)
-    whole = Schedule(graph, plan.machine, placed, part.splits, tuple(range(len(placed))))
-    context = LoweringContext(whole, target.tiling, target.local)
-    room = context.capacity - WeightStream(context).reserved_bytes
-    return PartFootprints(list(footprints(whole, context, axes, part.units)), room, resident=is_resident(whole, graph))
 
 
 def divisors(number: int) -> list[int]:
@@ -160,6 +257,7 @@ class _PartialTiling:
     runs: int = 0  # sum of the tiles of all ops; breaks ties: fewer is better
     peak: float = 0.0  # most bytes that an op of the current tile group needs on a lane
     carried: float = 0.0  # bytes held throughout the current tile group: inputs of its other tiles
+    spilled: float = 0.0  # bytes of a tile that are in outer memory until an op reads them
 
 
 class TilingSearch:
@@ -182,12 +280,13 @@ class TilingSearch:
             states = {tiles: state for tiles, (_, state) in best.items()}
         return self._trace_back(came_from)
 
-    def moved(self, steps: Sequence[Footprint], tiles: Sequence[int]) -> float:
-        """Bytes to and from outer memory with these numbers of tiles."""
-        state, before = _PartialTiling(), 1
+    def moved(self, steps: Sequence[Footprint], tiles: Sequence[int]) -> list[float]:
+        """Bytes to and from outer memory of every op with these numbers of tiles, and at the end."""
+        states, before = [_PartialTiling()], 1
         for step, now in zip(steps, (*tiles, 1), strict=True):
-            state, before = self._extend(state, before, step, now), now
-        return state.moved
+            states.append(self._extend(states[-1], before, step, now))
+            before = now
+        return [after.moved - state.moved for state, after in pairwise(states)]
 
     def _trace_back(self, came_from: Sequence[dict[int, int]]) -> tuple[int, ...]:
         """Follow the predecessors from the end, which has one tile, to the first op."""
@@ -207,15 +306,18 @@ class TilingSearch:
 
     def _extend(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> _PartialTiling:
         """The tiling with one op more; `before` is the number of tiles of the op before it."""
-        moved, carried, peak = state.moved, state.carried, state.peak
+        moved, carried, peak, out = state.moved, state.carried, state.peak, state.spilled
         if before != tiles:
             through, carried = self._regroup(state, before, step, tiles)
-            moved, peak = moved + through, 0.0
+            moved, peak, out = moved + through, 0.0, out * before / tiles
         need = self._need(step) / tiles
         if carried and need + carried > self.room:  # spilled and read back
             moved, carried = moved + 2 * carried * step.lanes, 0.0
-        moved += step.weights * tiles + self._spilled(step, tiles)
-        return _PartialTiling(moved, state.runs + tiles, max(peak, need), carried)
+        out = min(out, step.others / tiles)  # what the op reads is back
+        others = min(max(0.0, need - self.room), step.others / tiles)
+        moved += step.weights * tiles + 2 * max(0.0, others - out) * tiles * step.lanes
+        moved += self._streamed(step, tiles, need - self.room - others)
+        return _PartialTiling(moved, state.runs + tiles, max(peak, need), carried, max(out, others))
 
     def _need(self, step: Footprint) -> float:
         return step.need + step.gaps if self.gaps else step.need
@@ -233,16 +335,12 @@ class TilingSearch:
             return 0.0, step.alive * (1 - 1 / tiles)
         return 2 * step.alive * step.lanes, 0.0
 
-    def _spilled(self, step: Footprint, tiles: int) -> float:
-        """Bytes moved because an op does not fit: first other tensors are spilled, then its own largest are streamed.
+    def _streamed(self, step: Footprint, tiles: int, over: float) -> float:
+        """Bytes moved because an op does not fit even alone: its own largest operands are streamed.
 
         An op that streams runs in slices, and reads its weights once per slice.
         """
-        over = self._need(step) / tiles - self.room
-        if over <= 0:
-            return 0.0
-        others = min(over, step.others / tiles)
-        moved, over = 2 * others * tiles, over - others
+        moved = 0.0
         for size in step.own if over > 0 else ():
             moved, over = moved + size, over - size / tiles
             if over <= 0:

@@ -14,6 +14,10 @@ from ..price import Machine, Sharing
 from ..work import Work, number
 from .stores import RESIDENT, Stores, ratio_of, reads_in_part, whole_constant_bytes
 
+# Of the local memory that activations leave free, where a compiler cuts work in tiles: what it gives to weights, since
+# activations need gaps between them; and of that, what is for tiles that are read ahead. The rest is for what stays.
+FILLED, READ_AHEAD = 0.9, 0.25
+
 
 class Routes:
     """Decides through which memory the bytes of an op travel.
@@ -172,7 +176,7 @@ def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> flo
         return 0.0
     ahead = tiling.buffers.value * tiling.weight_bytes.value
     own = whole if images >= machine.lanes else whole / machine.lanes
-    return max(0.0, min(1.0, (room - ahead) / 2 / own))
+    return max(0.0, min(1.0, (room - ahead) * FILLED * (1 - READ_AHEAD) / own))
 
 
 def images_of(graph: Graph) -> int:

@@ -46,7 +46,10 @@ def seconds(built: Built) -> float:
     return timeline.total_cycles / built.program.clock_hz
 
 
-@pytest.mark.parametrize(("batch", "unit", "local_bytes"), [(8, 4, 1024 * KB), (8, 2, 128 * KB), (5, 3, 1024 * KB)])
+@pytest.mark.parametrize(
+    ("batch", "unit", "local_bytes"),
+    [(8, 4, 1024 * KB), (8, 2, 128 * KB), (5, 3, 1024 * KB), (3, 2, 1024 * KB), (11, 6, 1024 * KB)],
+)
 def test_devices_that_share_images_exchange_nothing(batch: int, unit: int, local_bytes: int) -> None:
     target = small_target(local_bytes=local_bytes, weight_bytes=4 * KB)
     built = build(network(batch), target, cores=3, devices=DEVICES, parts=by_images(unit))

@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
-from ..program.program import NO_ROUTE, Channel, Program
-from .codegen.context import channels
+from ..program.program import NO_ROUTE, Channel, MemoryInfo, Program
+from .codegen.context import channels, memories
 from .codegen.lower import Lowering
 
 Times = npt.NDArray[np.float64]
@@ -32,12 +33,14 @@ class _Commands:
     offsets: npt.NDArray[np.uint32]
     sources: npt.NDArray[np.uint32]
     routes: Sequence[Channel]
+    memories: Sequence[MemoryInfo]
 
 
 def forecast(program: Program) -> tuple[Times, Times]:
     """Start and end of every command in core cycles."""
     lanes, offsets = program.lane_of_commands(), program.dependency_offsets
-    return _schedule(_Commands(program.commands, lanes, offsets, program.dependency_sources, program.routes))
+    sources, routes, memories = program.dependency_sources, program.routes, program.memories
+    return _schedule(_Commands(program.commands, lanes, offsets, sources, routes, memories))
 
 
 def forecast_cycles(lowering: Lowering) -> float:
@@ -46,7 +49,8 @@ def forecast_cycles(lowering: Lowering) -> float:
     columns = context.emitter.columns()
     table, groups, cores = columns.commands, len(context.groups), context.plan.machine.cores
     lane = (table["device"].astype(np.int64) * cores + table["core"]) * groups + table["group"]
-    _, end = _schedule(_Commands(table, lane, columns.offsets, columns.sources, channels(context.plan)))
+    routes, served = channels(context.plan), memories(context.plan.machine.target)
+    _, end = _schedule(_Commands(table, lane, columns.offsets, columns.sources, routes, served))
     return float(end.max(initial=0.0))
 
 
@@ -76,6 +80,8 @@ class _Clock:
                 self.users[source].append(command)
         # What a transfer shares with others: the memory that it reads or writes, else its route.
         self.shared = [route.memory if route.carries.is_outer else -1 - number for number, route in enumerate(routes)]
+        peaks = [commands.memories[each].bytes_per_cycle if each >= 0 else None for each in self.shared]
+        self.rates = [min(route.bytes_per_cycle, peak or inf) for route, peak in zip(routes, peaks, strict=True)]
         count = len(self.missing)
         self.start, self.end, self.ready = [0.0] * count, [0.0] * count, [0.0] * count
         self.is_head = [lane != before for lane, before in zip(self.lanes, [-1, *self.lanes[:-1]], strict=True)]
@@ -115,7 +121,7 @@ class _Clock:
         """Move the bytes of a transfer, when those of all that came before it have been moved."""
         number = self.routed[command]
         route, both = self.routes[number], (self.devices[command], self.shared[number])
-        self.served[both] = last = max(self.served.get(both, 0.0), now) + self.moved[command] / route.bytes_per_cycle
+        self.served[both] = last = max(self.served.get(both, 0.0), now) + self.moved[command] / self.rates[number]
         free = max(last, now + self.moved[command] / route.core_bytes_per_cycle)
         self.waiting[self.lanes[command], number] = deque() if behind is None else behind
         heappush(self.events, (free, _FREE, command))

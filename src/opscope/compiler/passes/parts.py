@@ -23,7 +23,7 @@ from .footprint import part_footprints
 from .split import Splitter
 from .split_prices import Prices
 
-_PROMISING = 1.15  # times the lowest price
+_PROMISING = 1.25  # times the lowest price
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are tried
 
 
@@ -47,13 +47,19 @@ class MachineSize:
 def split(plan: Plan) -> Plan:
     """The plan with all of the batch at once on all of the machine, and with alternatives to it."""
     found: list[tuple[Part, ...]] = []
-    least, work = inf, sum(placed.cycles for placed in plan.placed)
+    least, work, batch = inf, sum(placed.cycles for placed in plan.placed), batch_size(plan.graph)
     for size in machine_sizes(plan):
+        known = len(found)
         if work / (size.devices * size.cores) > _PROMISING * least:  # engines alone would take longer
             continue
         for price, parts in _by_images(plan, size) if size.sharing is Sharing.IMAGES else _in_units(plan, size):
-            least = min(least, price)
-            found.append(parts)
+            if price <= _PROMISING * least:
+                least = min(least, price)
+                found.append(parts)
+            elif parts[0].unit == batch:  # were there room for all of it: units are no better
+                break
+        if len(found) == known and plan.machine.devices == 1:  # still fewer cores are no better
+            break
     return replace(plan, parts=found[0], alternatives=tuple(found[1:]))
 
 
@@ -150,7 +156,8 @@ def machine_sizes(plan: Plan) -> list[MachineSize]:
     devices, cores, parallel = plan.machine.devices, plan.machine.cores, plan.options.parallel
     if devices == 1:
         half, power = cores // 2, 1 << (cores - 1).bit_length() >> 1  # the largest below all
-        fewer = {half, power} if len(plan.placed) > _FEW_OPS else {half, power, 4, 2, 1}
+        fours = (cores - 1) // 4 * 4
+        fewer = {half, power} if len(plan.placed) > _FEW_OPS else {half, power, fours, 4, 2, 1}
         counts = sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)
         return [MachineSize(1, count) for count in counts]
     if parallel != "auto":

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from ...estimate.kernels import has_weights
 from ...estimate.work import number
@@ -145,6 +146,8 @@ class Splitter:
         if len(devices) == 1 and reduced_axes(op, self.graph) is not None and self.prices.has_room_for_sums(op):
             extent = -(-number(op, "k") // self._tile(op))
             yield self._grid(devices, [(REDUCED, extent, even_parts(extent, lanes))])
+        if len(devices) == 1 and (both := self._images_and_rows(op, axes, lanes)):
+            yield self._grid(devices, both)
         product = op.family in (Family.CONTRACTION, Family.RECURRENT)
         if product or (len(devices) > 1 and op.family is not Family.VIEW):
             for outer, inner in self._pairs(op, axes):
@@ -167,6 +170,21 @@ class Splitter:
         if inner is not None and has_weights(op, self.graph):
             return [(outer, inner) for outer in axes if outer[0] != channel][:2]
         return [(axes[0], axes[1])] if len(axes) > 1 else []
+
+    def _images_and_rows(self, op: Op, axes: list[tuple[int, int]], lanes: int) -> list[tuple[int, int, int]]:
+        """Axes, extents and parts of images with rows, where lanes cannot have as many images each: of 16 images on 14
+        lanes some would have two. In 2 parts of 8 and rows in 7, all have as much; of all such grids the most even one.
+        """
+        outer = [each for each in axes if each[0] != channel_axis(op, self.graph)][:2]
+        if len(outer) < 2 or outer[0][1] % lanes == 0 or not has_weights(op, self.graph):
+            return []
+        (images, count), (rows, extent) = outer
+        tried = [(parts, even_parts(extent, lanes // parts)) for parts in range(2, lanes) if lanes % parts == 0]
+        largest = [
+            (-(-count // first) * -(-extent // second), first, second) for first, second in tried if first <= count
+        ]
+        _, first, second = min(largest, default=(0, 1, 1))
+        return [(images, count, first), (rows, extent, second)] if second > 1 else []
 
     def _grid(self, devices: tuple[int, ...], axes: list[tuple[int, int, int]]) -> Sharding:
         cuts: list[Cut] = []
@@ -242,16 +260,20 @@ class Splitter:
         An op has penalties for its own outputs by then, so what it passes on covers everything behind it.
         """
         op, options = self.placed[index].op, self.options[index]
-        ahead = [option.cycles + self._penalty(op, option) for option in options]
+        ahead = sorted(((option.cycles + self._penalty(op, option), k) for k, option in enumerate(options)))
         for position, t in enumerate(op.inputs):
             if t == ABSENT or not self._moved(t) or not options[0].needs:
                 continue
             costs: dict[Sharding, float] = {}
             for held in dict.fromkeys(option.made for option in self.options[self.maker[t]]):
-                costs[held] = min(
-                    cost + self.prices.input(self.placed[index], position, held, option.needs[position])
-                    for cost, option in zip(ahead, options, strict=True)
-                )
+                best = inf
+                for cost, k in ahead:
+                    if cost >= best:  # no exchange makes it cheaper
+                        break
+                    best = min(
+                        best, cost + self.prices.input(self.placed[index], position, held, options[k].needs[position])
+                    )
+                costs[held] = best
             least = min(costs.values())
             known = self.penalty.setdefault(t, {})
             for held, cost in costs.items():

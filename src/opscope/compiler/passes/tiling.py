@@ -38,11 +38,13 @@ from .residency import is_resident, kept_weights
 from .schedule import schedule
 from .split_prices import Prices
 
-MOST_PROPOSALS = 3  # that are lowered, each in up to three tilings
-_PROMISING = 1.15  # times the lowest price
+MOST_PROPOSALS = 3  # that are tried, each in up to three tilings
+_CLOSE = 1.06  # times the lowest price: what is tried
+_PROMISING = 1.25  # the same where that takes few commands, or the best so far spills: how much is hard to foresee
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
-_MOST_COMMANDS = 30_000  # of all proposals that are lowered; beyond, each is tried in one tiling
+_FEW_COMMANDS = 2_000  # of all proposals so far
+_MOST_COMMANDS = 30_000  # of all proposals so far; beyond, each is tried in one tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +61,15 @@ def tile(plan: Plan) -> Plan:
     trials = _Trials(plan)
     proposed, tried = proposals(plan), 0
     for tilings in proposed:
-        is_promising = tilings[0].price < max(trials.least, _PROMISING * proposed[0][0].price)
-        if trials.best is None or (is_promising and tried < MOST_PROPOSALS):
+        is_cheap = trials.commands < _FEW_COMMANDS
+        factor = _PROMISING if is_cheap or trials.spills else _CLOSE
+        limit = max(trials.least, factor * proposed[0][0].price)
+        if trials.best is None or (tilings[0].price < limit and (is_cheap or tried < MOST_PROPOSALS)):
             trials.run(tilings)
             tried += 1
     if trials.best is None or trials.best.lowered is None:
         raise trials.problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
-    for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
-        wider = _with_more_weights(trials.best.lowered, share)
-        lowering = None if wider is None else lower(wider)
-        if lowering is not None and forecast_cycles(lowering) <= trials.least:
-            return replace(trials.best, lowered=lowering)
+    trials.give_weights_what_is_left()
     return trials.best
 
 
@@ -80,29 +80,46 @@ class _Trials:
         self.plan = plan
         self.best: Plan | None = None
         self.least = inf  # cycles of it
+        self.spills = False  # more than next to nothing
         self.problem: UsageError | None = None  # of the first that does not fit
-        self._commands = 0
+        self.commands = 0  # of all that were lowered
 
     def run(self, tilings: Sequence[Tiling]) -> None:
-        """Try the tilings of one proposal, the fewest tiles first, until nothing is spilled that more could keep."""
-        for tiling in sorted(tilings, key=lambda each: sum(sum(part.tiles) for part in each.parts)):
+        """Try the tilings of one proposal until nothing is spilled that others could keep."""
+        for tiling in tilings:
             if tiling.loading > self.least:
                 continue
+            written = depth_first(schedule(self.plan, tiling.parts))
+            written = replace(written, resident=is_resident(written, self.plan.graph))
             try:
-                lowering = lower(self._written(tiling.parts))
+                spills = self._lower(tiling.parts, written)
             except UsageError as error:  # an op does not fit in any number of slices
                 self.problem = self.problem or error
                 continue
-            cycles = forecast_cycles(lowering)
-            if cycles < 0.995 * self.least:
-                self.best, self.least = replace(self.plan, parts=tiling.parts, lowered=lowering), cycles
-            self._commands += len(lowering.context.emitter.rows)
-            if _spilling_cycles(lowering) < _NEXT_TO_NOTHING * cycles or self._commands > _MOST_COMMANDS:
+            if not spills or self.commands > _MOST_COMMANDS:
                 return
 
-    def _written(self, parts: tuple[Part, ...]) -> Schedule:
-        written = depth_first(schedule(self.plan, parts))
-        return replace(written, resident=is_resident(written, self.plan.graph))
+    def give_weights_what_is_left(self) -> None:
+        """Lower the best proposal again, with the local memory that its activations never filled given to weights."""
+        if self.best is None or self.best.lowered is None:
+            return
+        parts, lowering = self.best.parts, self.best.lowered
+        free = min(memory.capacity - memory.peak for memory in lowering.tensors.memory)
+        for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
+            wider = _with_more_weights(lowering.plan, share * free)
+            if wider is None or not self._lower(parts, wider, gain=1.0):
+                return
+
+    def _lower(self, parts: tuple[Part, ...], written: Schedule, *, gain: float = 0.995) -> bool:
+        """Keep a schedule if it takes no more than a share of the best. Returns whether it spills what matters."""
+        lowering = lower(written)
+        cycles = forecast_cycles(lowering)
+        spills = _spilling_cycles(lowering) > _NEXT_TO_NOTHING * cycles
+        if cycles <= gain * self.least:
+            self.best = replace(self.plan, parts=parts, lowered=lowering)
+            self.least, self.spills = cycles, spills
+        self.commands += len(lowering.context.emitter.rows)
+        return spills
 
 
 def _spilling_cycles(lowering: Lowering) -> float:
@@ -215,18 +232,15 @@ def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(tilings))
 
 
-def _with_more_weights(lowering: Lowering, share: float) -> Schedule | None:
-    """The schedule with a share of the local memory that activations never filled given to weights; None: of nothing.
+def _with_more_weights(schedule: Schedule, free: float) -> Schedule | None:
+    """The schedule with so many bytes of local memory given to weights; None: they are of no use.
 
     A part is for weight tiles that are read ahead while vectors are computed, the rest for weights that stay.
     """
-    schedule, context = lowering.plan, lowering.context
-    tiling = context.tiling
-    if tiling.whole_weights or schedule.resident:
+    tiling = schedule.machine.target.tiling
+    if tiling is None or tiling.whole_weights or schedule.resident:
         return None
-    least, size = lowering.weights.slots, lowering.weights.slot_bytes
-    unused = context.capacity - lowering.weights.reserved_bytes
-    free = share * (unused - max(memory.peak for memory in lowering.tensors.memory))
+    least, size = round(tiling.buffers.value), tiling.weight_bytes.value
     slots = min(_MOST_SLOTS, least + int(READ_AHEAD * free / size))
     kept = kept_weights(schedule, free - (slots - least) * size) if tiling.keeps_constants else frozenset[int]()
     return replace(schedule, slots=slots, kept=kept) if slots > least or kept else None

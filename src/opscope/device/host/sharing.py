@@ -26,7 +26,8 @@ def beside_others(program: Program, others: float, *, seed: int) -> tuple[Progra
 
     The others are slowed down as this one is, and demand less of every shared route than they would alone: sought is
     the time at which what they leave makes this one take as long. It is longer than that of the program alone, and
-    shorter than it would be beside others that demand as much as if each were alone.
+    shorter than it would be beside others that demand as much as if each were alone. Of the two ends of the search the
+    one counts where this program is no faster than it takes the others to be: together they get no more than there is.
     """
     least = simulate(program, seed=seed).total_cycles
     if not others or not least:
@@ -37,10 +38,10 @@ def beside_others(program: Program, others: float, *, seed: int) -> tuple[Progra
         middle = (least + most) / 2
         tried = _beside(program, middle, others)
         taken = simulate(tried, seed=seed).total_cycles
-        if taken > middle:
-            least = middle
+        if taken < middle:
+            most = middle
         else:
-            most, found, cycles = middle, tried, taken
+            least, found, cycles = middle, tried, taken
     return found, cycles
 
 

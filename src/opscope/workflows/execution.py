@@ -157,8 +157,8 @@ class Execution:
         self.loaded, self.options = loaded, options
         self.share = share or Share(1 if device_cores is None else slots_of(program, device_cores))
         self.slots = self.share.slots
-        others = min(options.activations, self.slots) - 1 + self.share.foreign
-        self.program, cycles = beside_others(program, others, seed=options.seed)
+        self.at_once = min(options.activations, self.slots)
+        self.program, cycles = beside_others(program, self.at_once - 1 + self.share.foreign, seed=options.seed)
         self.pace = Pace(self.program, cycles, seed=options.seed)
         check_duration(cycles / program.clock_hz, source=printable(program.name))
 
@@ -319,6 +319,12 @@ def device_cores(program: Program, options: RunOptions) -> tuple[int | None, lis
         return None, []
     name = printable(program.target)
     return None, [f"target {name} is not in the catalogue, so its cores are unknown: activations take turns"]
+
+
+def activations_at_once(program: Program, options: RunOptions) -> int:
+    """How many of the activations asked for run at the same time, each on cores of its own."""
+    have_cores, _ = device_cores(program, options)
+    return 1 if have_cores is None else min(options.activations, slots_of(program, have_cores))
 
 
 def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> list[str]:

@@ -57,7 +57,10 @@ def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
 
 
 def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the given inputs in program order; a missing or unknown name, type or shape is an error."""
+    """Return the given inputs in program order; a missing or unknown name, type or shape is an error.
+
+    State that stays on the device need not be given: it begins with zeros.
+    """
     ports = {name: (dtype, shape) for name, dtype, shape in program.inputs}
     arrays: dict[str, Array] = {}
     for name, array in given.items():
@@ -70,7 +73,10 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
         if tuple(value.shape) != shape or not _has_type(value, dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"
             raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
-    missing = [printable(name) for name in ports if name not in given]
+    for name, (dtype, shape) in ports.items():
+        if name in program.retained and name not in arrays and _count(name, shape, np.dtype(_numpy_type(dtype))) >= 0:
+            arrays[name] = np.zeros(shape, _numpy_type(dtype))
+    missing = [printable(name) for name in ports if name not in arrays]
     if missing:
         raise UsageError(f"input {missing[0]!r}: missing; expected {_describe_ports(program)}")
     return {name: np.ascontiguousarray(arrays[name]) for name in ports}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import ml_dtypes
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.errors import UsageError, printable
 from ...core.random_arrays import NUMPY_TYPES as RANDOM_TYPES
-from ...program.program import Program
+from ...program.program import Port, Program
 
 Array = npt.NDArray[np.generic]
 _SMALL_FLOATS: Mapping[str, type[np.generic]] = {  # NumPy calls them void; NPY files hold their bits
@@ -80,6 +80,11 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
     if missing:
         raise UsageError(f"input {missing[0]!r}: missing; expected {_describe_ports(program)}")
     return {name: np.ascontiguousarray(arrays[name]) for name in ports}
+
+
+def port_types(ports: Sequence[Port]) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+    """Shape and NumPy type of inputs or outputs, by name."""
+    return {name: (shape, np.dtype(_numpy_type(dtype))) for name, dtype, shape in ports}
 
 
 def zero_inputs(program: Program) -> dict[str, Array]:

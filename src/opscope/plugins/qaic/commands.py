@@ -39,7 +39,8 @@ examples:
             if call.keeps_floats and qaic.has_single_floats(compiled):
                 say([qaic.SINGLE_FLOATS])
             report_compiled(compiled, metrics=call.perf_metrics, warnings=call.perf_warnings)
-            print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
+            if folder is not None:
+                print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
         return 0
 
 

@@ -144,8 +144,8 @@ class CompileCall:
     """A `qaic-compile` line, in our words."""
 
     model: Path
-    output: Path
-    target: str
+    output: Path | None  # where programs go; None: nowhere
+    target: str | Target
     options: CompileOptions
     specializations: tuple[Specialization, ...]  # a program each; empty: one program
     keeps_floats: bool  # f32 stays f32; else it runs as f16
@@ -168,8 +168,11 @@ class RunnerCall:
 def compile_call(words: Sequence[str]) -> CompileCall | None:
     """None when help is asked for."""
     found = read_words("qaic-compile", COMPILE, words)
-    if found.help:
-        return None
+    return None if found.help else call_of(found)
+
+
+def call_of(found: Words) -> CompileCall:
+    """What the words of the compiler ask for."""
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
         level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
@@ -287,19 +290,20 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     )
 
 
-def compile_programs(call: CompileCall) -> Iterator[tuple[Path, Compiled]]:
+def compile_programs(call: CompileCall) -> Iterator[tuple[Path | None, Compiled]]:
     """The program in its folder; of several specializations, each in one of its own below the first."""
     from ...machine import catalogue
     from ...workflows.model_compiler import compile_model
 
-    target = catalogue.load(call.target)
+    target = catalogue.load(call.target) if isinstance(call.target, str) else call.target
     if call.keeps_floats and call.options.precision is None:
         target = replace(target, precision=_floats(target))
     for number, each in enumerate(call.specializations or (Specialization("", {}),)):
-        folder = call.output / specialization_folder(number)
+        folder = None if call.output is None else call.output / specialization_folder(number)
         options = replace(call.options, shapes={**(call.options.shapes or {}), **each.sizes} or None)
         yield folder, compile_model(call.model, target, options, output=folder)
-    _remove_old(call.output, max(1, len(call.specializations)))
+    if call.output is not None:
+        _remove_old(call.output, max(1, len(call.specializations)))
 
 
 def _remove_old(output: Path, kept: int) -> None:

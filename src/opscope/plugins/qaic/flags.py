@@ -73,12 +73,12 @@ COMPILE: tuple[Flag, ...] = (
         _SWITCH,
         _OWN,
         "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs "
-        "aic-userdma-async aic-hmx-async",
+        "aic-userdma-async aic-hmx-async sub-functions allow-mxint8-mdp-io aic-preproc",
     ),
     *noted(
         Takes.VALUE,
         _OWN,
-        "aic-depth-first-mem size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
+        "aic-depth-first-mem mdts-mos size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
         "sdp-cluster-sizes node-precision-info keep-original-precision-for-nodes execute-nodes-in-fp16 "
         "custom-IO-list-file operators-supported external-quantization",
     ),
@@ -111,8 +111,8 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("write-output-dir",), "output_dir"),
     Flag(("write-output-num-samples", "write-output-start-iter"), "save_outputs", note=_SAME_INPUTS),
     Flag(("seed",), "seed"),  # ours
-    Flag(("aic-device-id", "device-id", "d"), "", note="accepted; the device is simulated"),
-    Flag(("D",), "", note="accepted; a program for several devices runs on as many simulated ones"),
+    Flag(("aic-device-id", "device-id", "dev", "d"), "", note="accepted; the device is simulated"),
+    Flag(("dev-list", "D"), "", note="accepted; a program for several devices runs on as many simulated ones"),
     Flag(("unbound-random",), "", _SWITCH, _INPUTS),
     Flag(("i", "input-file"), "inputs"),
     Flag(("aic-batch-json-input",), "input_list"),

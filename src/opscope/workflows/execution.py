@@ -18,7 +18,7 @@ from ..device.host.limits import check_duration, check_limits
 from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
-from ..device.host.sharing import beside_others, load_ns, slots_of
+from ..device.host.sharing import beside_others, slots_of
 from ..device.host.stage_times import StageSource
 from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
@@ -188,7 +188,6 @@ class Execution:
             self.options,
             exec_ticks=self.exec_ticks,
             slots=self.slots,
-            load_ns=load_ns(self.program),
             progress=progress,
         ).run()
 

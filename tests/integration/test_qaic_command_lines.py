@@ -123,6 +123,21 @@ def test_the_shape_of_inputs_chooses_the_specialization(
         assert f"BatchSize {shape[0]} " in capsys.readouterr().out
 
 
+def test_of_several_lists_of_inputs_the_first_that_fits_is_taken(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exporters write a list for the prompt and one for a token."""
+    built, lists = specialized(product, tmp_path), []
+    for number, shape in enumerate([(1, 64, 32), (4, 1, 32)]):
+        np.zeros(shape, np.float32).tofile(tmp_path / f"{number}.raw")
+        lists.append([{"path": f"{number}.raw", "io-direction": "in", "elem-size": 4, "map-to": "x", "dims": shape}])
+    (tmp_path / "list.json").write_text(json.dumps({"IO-files": lists}), encoding="utf-8")
+    words = ("-t", built, "-n", 1, f"--aic-batch-json-input={tmp_path / 'list.json'}", f"--write-output-dir={tmp_path}")
+    for more, batch in (((), 1), (("-specialization=1",), 4)):
+        assert run("qaic-runner", *words, *more) == 0
+        assert f"BatchSize {batch} " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("flag", ["-i=x.raw", "-i=x.npy", "--aic-batch-json-input=list.json"])
 def test_inputs_that_no_specialization_is_for_are_told_with_those_there_are(
     product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str

@@ -315,7 +315,7 @@ def _programs_of(qpc: Path, samples: Sequence[Sample]) -> list[Path]:
     files = specialization_files(qpc.parent) if qpc.name == PROGRAM_FILE else [qpc]
     if len(files) == 1:
         return [qpc] * len(samples)
-    by_id = {program_id(_read(file, "expected a program")): file for file in files}
+    by_id: dict[int | None, Path] = {program_id(_read(file, "expected a program")): file for file in files}
     return [by_id.get(_written_by(sample), qpc) for sample in samples]
 
 

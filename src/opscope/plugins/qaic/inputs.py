@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def _in_order(program: Program, files: Sequence[Path]) -> dict[str, Array]:
 
 
 def listed_inputs(programs: Sequence[Program], path: Path) -> dict[str, Array]:
-    """The inputs of the first inference that a batch file lists; paths are from its own folder."""
+    """The first inputs of a batch file, a list for each inference, that fit; paths are from its own folder."""
     try:
         listed = msgspec.json.decode(path.read_bytes(), type=_Listed)
     except OSError as error:
@@ -55,8 +56,14 @@ def listed_inputs(programs: Sequence[Program], path: Path) -> dict[str, Array]:
         raise UsageError(
             f'{path}: {printable(str(error))}; expected {{"IO-files": [[{{"path": …, "map-to": …}}]]}}'
         ) from error
-    entries = [entry for entry in (listed.files[0] if listed.files else ()) if entry.direction == "in"]
-    return _of_first_that_fits(programs, lambda program: _by_name(program, entries, path), f"{path}: its inputs")
+    problems: list[UsageError] = []
+    for files in listed.files or [[]]:
+        entries = [entry for entry in files if entry.direction == "in"]
+        try:
+            return _of_first_that_fits(programs, partial(_by_name, entries=entries, path=path), f"{path}: its inputs")
+        except UsageError as error:
+            problems.append(error)
+    raise problems[0]
 
 
 def _by_name(program: Program, entries: Sequence[_Entry], path: Path) -> dict[str, Array]:

@@ -293,3 +293,19 @@ def test_throughput_of_several_activations_is_that_of_the_card(
     assert summary.latency.value_ns is not None
     assert summary.throughput_per_s == pytest.approx(at_once * (summary.batch or 0) * 1e9 / summary.latency.value_ns)
     assert f", {at_once} activations at once with " in capsys.readouterr().out
+
+
+def test_range_of_several_activations_is_of_the_memory_they_share(tmp_path: Path) -> None:
+    """Seven activations that read all of their weights anew: both ends of the range are of a shared memory, too."""
+    model = tmp_path / "fc.onnx"
+    assert main(["zoo", "fc", "--features", "4096", "--units", "8192", "-o", str(model)]) == 0
+    lows, highs = [], []
+    for activations in ("1", "7"):
+        assert profile(model, tmp_path / activations, "--activations", activations) == 0
+        latency = read_run(tmp_path / activations).summary.latency
+        assert None not in (latency.low_ns, latency.value_ns, latency.high_ns)
+        assert (latency.low_ns or 0) < (latency.value_ns or 0) < (latency.high_ns or 0)
+        lows.append(latency.low_ns or 0)
+        highs.append(latency.high_ns or 0)
+    assert lows[0] < lows[1]
+    assert highs[0] < highs[1]

@@ -75,13 +75,101 @@ def test_every_specialization_is_a_program_and_the_runner_says_which_it_takes(
     assert program_of(built).inputs[0][2] == (1, 64, 32)
     assert program_of(built / "specialization-1").inputs[0][2] == (4, 1, 32)
     assert run("qaic-runner", "-t", built, "-n", 2) == 0
-    assert f"note: {built}: specialization 0 of 2 runs (-specialization=N for another)" in capsys.readouterr().err
+    assert f"note: {built}: specialization 0 of 2 runs; inputs of their shape, or " in capsys.readouterr().err
     assert run("qaic-runner", "-t", built, "-n", 2, "-specialization=1") == 0
     assert "BatchSize 4" in capsys.readouterr().out
     assert run("qaic-runner", "-t", built, "-specialization=2") == 2
     assert f"-specialization=2: {built} has 2; expected 0 to 1" in capsys.readouterr().err
+    assert run("qaic-runner", "-t", built, "-n", 2, "-specialization=0") == 0
+    assert "specialization" not in capsys.readouterr().err
     assert run("qaic-compile", *words[:2], *SYMBOLS) == 0  # what was compiled before is no part of it
     assert sorted(path.name for path in built.iterdir()) == ["programqpc.bin"]
+
+
+def specialized(product: Path, folder: Path) -> Path:
+    """A prompt of 64 tokens, and one token of four users."""
+    config, built = folder / "specializations.json", folder / "built"
+    rows = [
+        {"name": "Prefill", "symbols": {"batch_size": "1", "seq_len": "64"}},
+        {"name": "Decode", "symbols": {"batch_size": "4", "seq_len": "1"}},
+    ]
+    config.write_text(json.dumps({"specializations": rows}), encoding="utf-8")
+    words = (f"-model={product}", f"-aic-binary-dir={built}", f"-network-specialization-config={config}")
+    assert run("qaic-compile", *words, "-stats-level=70", "-convert-to-fp16") == 0
+    return built
+
+
+def test_the_shape_of_inputs_chooses_the_specialization(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = specialized(product, tmp_path)
+    assert "specialization 1: Decode: batch_size 4, seq_len 1\n" in capsys.readouterr().out
+    weights = numpy_helper.to_array(onnx.load(product).graph.initializer[0])
+    for number, shape in enumerate([(1, 64, 32), (4, 1, 32)]):
+        given = np.random.default_rng(number).random(shape, np.float32)
+        given.tofile(tmp_path / "x.raw")
+        np.save(tmp_path / "x.npy", given)
+        entry = {"path": "x.raw", "io-direction": "in", "map-to": "x", "dims": shape}
+        (tmp_path / "list.json").write_text(json.dumps({"IO-files": [[entry]]}), encoding="utf-8")
+        for flag in ("-i=x.raw", "-i=x.npy", "--aic-batch-json-input=list.json"):
+            name, _, file = flag.partition("=")
+            words = ("-t", built, "-n", 1, f"{name}={tmp_path / file}", f"--write-output-dir={tmp_path}")
+            assert run("qaic-runner", *words) == 0
+            out, err = capsys.readouterr()
+            assert f"BatchSize {shape[0]} " in out
+            assert f"note: {built}: specialization {number} of 2 runs: the inputs have its shapes\n" in err
+            assert np.load(tmp_path / "output-y.npy") == pytest.approx(given @ weights, rel=1e-5)
+        assert run("run", built, "--num-iter", 1, "-o", tmp_path, "--input", f"x={tmp_path / 'x.npy'}") == 0
+        assert f"BatchSize {shape[0]} " in capsys.readouterr().out
+
+
+def test_of_several_lists_of_inputs_the_first_that_fits_is_taken(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exporters write a list for the prompt and one for a token."""
+    built, lists = specialized(product, tmp_path), []
+    for number, shape in enumerate([(1, 64, 32), (4, 1, 32)]):
+        np.zeros(shape, np.float32).tofile(tmp_path / f"{number}.raw")
+        lists.append([{"path": f"{number}.raw", "io-direction": "in", "elem-size": 4, "map-to": "x", "dims": shape}])
+    (tmp_path / "list.json").write_text(json.dumps({"IO-files": lists}), encoding="utf-8")
+    words = ("-t", built, "-n", 1, f"--aic-batch-json-input={tmp_path / 'list.json'}", f"--write-output-dir={tmp_path}")
+    for more, batch in (((), 1), (("-specialization=1",), 4)):
+        assert run("qaic-runner", *words, *more) == 0
+        assert f"BatchSize {batch} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["-i=x.raw", "-i=x.npy", "--aic-batch-json-input=list.json"])
+def test_inputs_that_no_specialization_is_for_are_told_with_those_there_are(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    built = specialized(product, tmp_path)
+    given = np.zeros((2, 3, 32), np.float32)
+    given.tofile(tmp_path / "x.raw")
+    np.save(tmp_path / "x.npy", given)
+    entry = {"path": "x.raw", "map-to": "x", "dims": [2, 3, 32]}
+    (tmp_path / "list.json").write_text(json.dumps({"IO-files": [[entry]]}), encoding="utf-8")
+    name, _, file = flag.partition("=")
+    assert run("qaic-runner", "-t", built, f"{name}={tmp_path / file}", f"--write-output-dir={tmp_path}") == 2
+    assert "fit none of 2 specializations; expected x 1x64x32; or x 4x1x32\n" in capsys.readouterr().err
+
+
+def test_buffers_of_any_specialization_are_decoded_with_the_first_program(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built, stats = specialized(product, tmp_path), tmp_path / "stats"
+    stats.mkdir()
+    raw = ("--aic-profiling-type=raw_device_stats", f"--aic-profiling-out-dir={stats}")
+    decode = ("qaic-opstats", "-q", built / "programqpc.bin", "-i", stats)
+    for number, batch in enumerate((1, 4)):
+        start = f"--aic-profiling-start-iter={number}"  # so that both leave a buffer
+        assert run("qaic-runner", "-t", built, "-n", 2, f"-specialization={number}", *raw, start) == 0
+        out = tmp_path / f"out{number}"
+        assert run(*decode, "-o", out, "--summary") == 0
+        (summary,) = out.glob(f"*-inf-{number}-*summary.txt")
+        assert f"[QAicGraph] Device instance inf/s: ({batch}/" in summary.read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert run(*decode, "-o", tmp_path / "r", "--run", tmp_path / "mixed.run") == 2
+    assert "samples of several specializations; expected those of one to make a run of" in capsys.readouterr().err
 
 
 def test_a_partition_file_compiles_for_its_devices(product: Path, tmp_path: Path) -> None:
@@ -119,6 +207,9 @@ def test_state_that_an_output_gives_back_stays_on_the_device(
     assert [[port[0] for port in ports] for ports in program.host_ports] == [["x"], ["y"]]
     crossing, all_ports = HostTraffic.of(program), HostTraffic.of(replace(program, retained=()))
     assert all_ports.bytes_in - crossing.bytes_in == all_ports.bytes_out - crossing.bytes_out == 4 * 256 * 4
+    np.full((4, 256), 2, np.float32).tofile(tmp_path / "x.raw")  # the state begins with zeros
+    assert run("qaic-runner", "-t", tmp_path / "b", "-i", tmp_path / "x.raw", f"--write-output-dir={tmp_path}") == 0
+    assert (np.load(tmp_path / "output-y.npy") == 2).all()
 
 
 def test_outputs_are_those_of_the_given_input(

@@ -93,7 +93,7 @@ class Estimator:
         if self.unheld:
             return StepCost(None, withheld=self.unheld)
         if (step, devices) not in self.steps:
-            machine = replace(self.machine, devices=devices, sharing=Sharing.PAIRS)
+            machine = self.shared_machine(devices)
             cost = estimated_step(self.model, step, self.storage, machine)
             if self.serving.simulate:
                 from .simulated_step import simulated_step
@@ -101,6 +101,10 @@ class Estimator:
                 cost = simulated_step(self.model, step, self.storage, machine, cost)
             self.steps[step, devices] = cost
         return self.steps[step, devices]
+
+    def shared_machine(self, devices: int) -> Machine:
+        """Devices that share every product, and meet behind each pair of them: that is a cost of its own."""
+        return replace(self.machine, devices=devices, sharing=Sharing.PAIRS)
 
     def prefill(self, batch: int, prompt: int, context: int) -> StepCost:
         """All tokens of the prompts of a batch, with room for a context."""

@@ -75,7 +75,7 @@ def ops_of(steps: Estimator, point: Point) -> StepOps:
 
 
 def _estimate(steps: Estimator, step: Step) -> Estimate:
-    return estimate(repeated_graph(steps.model, step, steps.storage), steps.machine)
+    return estimate(repeated_graph(steps.model, step, steps.storage), steps.shared_machine(steps.machine.devices))
 
 
 def _phase(name: str, phase: Phase, priced: Estimate, times: int) -> Iterator[StepOp]:

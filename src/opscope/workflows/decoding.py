@@ -39,6 +39,7 @@ from ..importers.host_trace import ActivationError, read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
+from ..program.specializations import specialization_files
 from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
 from ..recording.build import to_run
 from ..recording.folder_reader import read_run
@@ -309,7 +310,25 @@ def samples_of(folder: Path) -> list[Sample]:
     return found
 
 
-@lru_cache(maxsize=1)
+def _programs_of(qpc: Path, samples: Sequence[Sample]) -> list[Path]:
+    """The program that each sample is of: of several specializations, the one that its first buffer names."""
+    files = specialization_files(qpc.parent) if qpc.name == PROGRAM_FILE else [qpc]
+    if len(files) == 1:
+        return [qpc] * len(samples)
+    by_id: dict[int | None, Path] = {program_id(_read(file, "expected a program")): file for file in files}
+    return [by_id.get(_written_by(sample), qpc) for sample in samples]
+
+
+def _written_by(sample: Sample) -> int | None:
+    """The id that a buffer carries; None where it cannot be read, which is told when it is decoded."""
+    path = sample.files[0].path
+    try:
+        return decode_buffer(_read(path, "expected a stats buffer"), source=str(path)).capture.program_id
+    except (CaptureError, UsageError):
+        return None
+
+
+@lru_cache(maxsize=4)
 def decoder(qpc: Path, options: OpstatsOptions) -> Decoder:
     """Made once per process: a worker decodes the program once, however many samples it gets."""
     return Decoder(qpc, options)
@@ -320,7 +339,7 @@ def _one(qpc: Path, options: OpstatsOptions, sample: Sample, folder: Path, part:
 
 
 def decode_all(
-    qpc: Path,
+    programs: Sequence[Path],
     options: OpstatsOptions,
     samples: Sequence[Sample],
     folder: Path,
@@ -334,7 +353,7 @@ def decode_all(
     workers = min(workers, len(samples))
     if workers < 2 or size < _WORTH_A_PROCESS:
         outcomes = []
-        for number, (sample, part) in enumerate(zip(samples, parts, strict=True), start=1):
+        for number, (qpc, sample, part) in enumerate(zip(programs, samples, parts, strict=True), start=1):
             outcomes.append(_one(qpc, options, sample, folder, part))
             if progress is not None:
                 progress(number, len(samples))
@@ -342,7 +361,8 @@ def decode_all(
     context = get_context("fork" if os.name == "posix" else "spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep_memory) as pool:
         futures = [
-            pool.submit(_one, qpc, options, sample, folder, part) for sample, part in zip(samples, parts, strict=True)
+            pool.submit(_one, qpc, options, sample, folder, part)
+            for qpc, sample, part in zip(programs, samples, parts, strict=True)
         ]
         return list(_in_turn(futures, progress))
 
@@ -378,6 +398,9 @@ def decode_everything(
     decoder.cache_clear()  # the file may be another by now
     decoder(qpc, options)  # a program that cannot be read is told first
     samples = samples_of(input_dir)
+    programs = _programs_of(qpc, samples)
+    if options.run is not None and len(set(programs)) > 1:
+        raise UsageError(f"{input_dir}: samples of several specializations; expected those of one to make a run of")
     if options.summary or options.trace:
         _make_folder(output_dir)
     folder = None if options.run is None else RunFolder(options.run)
@@ -385,13 +408,12 @@ def decode_everything(
     try:
         parts = [None if folder is None else folder.part(number) for number in range(len(samples))]
         outcomes = decode_all(
-            qpc, options, samples, output_dir, parts=parts, workers=options.workers, progress=progress
+            programs, options, samples, output_dir, parts=parts, workers=options.workers, progress=progress
         )
         written = [path for outcome in outcomes for path in outcome.written]
         if folder is not None and any(outcome.summary is not None for outcome in outcomes):
-            whole = _recorded(
-                folder, qpc, list(zip(outcomes, parts, strict=True)), decoder(qpc, options), command, created
-            )
+            done, made = list(zip(outcomes, parts, strict=True)), decoder(programs[0], options)
+            whole = _recorded(folder, programs[0], done, made, command, created)
             written.append(folder.path)
     finally:
         if folder is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from ..device.host.limits import check_duration, check_limits
 from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
-from ..device.host.sharing import beside_others, load_ns, slots_of
+from ..device.host.sharing import beside_others, slots_of
 from ..device.host.stage_times import StageSource
 from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
@@ -27,6 +27,7 @@ from ..program.capture import Capture, encode_capture
 from ..program.file_names import network_name
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
+from ..program.specializations import choose_specialization, specialization_files
 from ..recording.host_times import HostTimes, Rows, RunStatistics
 from ..recording.unknown import unknown_of
 
@@ -77,6 +78,25 @@ def load_program(place: Path) -> Loaded:
     return Loaded(program, program_id(raw), file.parent / program.model)
 
 
+def load_programs(place: Path) -> list[Loaded]:
+    """All specializations of a network in a folder; a file is one program."""
+    return [load_program(file) for file in specialization_files(place)] if place.is_dir() else [load_program(place)]
+
+
+def load_fitting(place: Path, inputs: Mapping[str, Array] | None) -> tuple[Loaded, list[str]]:
+    """The program for these inputs, of several specializations, and a note on which that is."""
+    several = len(specialization_files(place)) if place.is_dir() else 1
+    if several == 1:
+        return load_program(place), []
+    if inputs is None:
+        note = f"{place}: specialization 0 of {several} runs; inputs of their shape, or specialization-N, choose others"
+        return load_program(place), [note]
+    loaded = load_programs(place)
+    shapes = {name: tuple(array.shape) for name, array in inputs.items()}
+    number = choose_specialization([each.program for each in loaded], shapes, source=str(place))
+    return loaded[number], [f"{place}: specialization {number} of {several} runs: the inputs have its shapes"]
+
+
 def loaded_from(program: Program, model: Path) -> Loaded:
     """A program that is in no file."""
     return Loaded(program, program_id(encode_program(program)), model)
@@ -97,15 +117,15 @@ def _check_profiles(program: Program, profiles: Sequence[str]) -> None:
         )
 
 
-def _inputs_of(loaded: Loaded, given: Mapping[str, str | Path | Array] | None) -> dict[str, Array] | None:
-    """The given inputs, checked; None where none are given."""
-    from ..device.host.inputs import check_inputs, load_inputs
+def _arrays_of(given: Mapping[str, str | Path | Array] | None) -> dict[str, Array] | None:
+    """The given inputs, read; None where none are given."""
+    from ..device.host.inputs import load_inputs
 
     if not given:
         return None
     files = {name: Path(value) for name, value in given.items() if isinstance(value, str | Path)}
     arrays = {name: value for name, value in given.items() if not isinstance(value, str | Path)}
-    return check_inputs(loaded.program, {**arrays, **load_inputs(files)})
+    return {**arrays, **load_inputs(files)}
 
 
 def _outputs_of(loaded: Loaded, inputs: Mapping[str, Array] | None, *, seed: int) -> dict[str, Output]:
@@ -157,8 +177,8 @@ class Execution:
         self.loaded, self.options = loaded, options
         self.share = share or Share(1 if device_cores is None else slots_of(program, device_cores))
         self.slots = self.share.slots
-        others = min(options.activations, self.slots) - 1 + self.share.foreign
-        self.program, cycles = beside_others(program, others, seed=options.seed)
+        self.at_once = min(options.activations, self.slots)
+        self.program, cycles = beside_others(program, self.at_once - 1 + self.share.foreign, seed=options.seed)
         self.pace = Pace(self.program, cycles, seed=options.seed)
         check_duration(cycles / program.clock_hz, source=printable(program.name))
 
@@ -168,7 +188,6 @@ class Execution:
             self.options,
             exec_ticks=self.exec_ticks,
             slots=self.slots,
-            load_ns=load_ns(self.program),
             progress=progress,
         ).run()
 
@@ -256,11 +275,15 @@ def run_program(
     progress: Progress | None = None,
 ) -> RunOutcome:
     """Run the program in a folder or file many times; write what is asked for; say what it comes to."""
-    loaded = load_program(place)
+    from ..device.host.inputs import check_inputs
+
+    given = _arrays_of(inputs)
+    loaded, notes = load_fitting(place, given)
     check_run(loaded, options)
-    arrays = _inputs_of(loaded, inputs)
+    arrays = None if given is None else check_inputs(loaded.program, given)
     outputs = _outputs_of(loaded, arrays, seed=options.seed) if options.save_outputs else None
-    return execute(loaded, options, outputs=outputs, progress=progress)
+    outcome = execute(loaded, options, outputs=outputs, progress=progress)
+    return replace(outcome, notes=(*notes, *outcome.notes))
 
 
 def check_run(loaded: Loaded, options: RunOptions) -> None:
@@ -319,6 +342,12 @@ def device_cores(program: Program, options: RunOptions) -> tuple[int | None, lis
         return None, []
     name = printable(program.target)
     return None, [f"target {name} is not in the catalogue, so its cores are unknown: activations take turns"]
+
+
+def activations_at_once(program: Program, options: RunOptions) -> int:
+    """How many of the activations asked for run at the same time, each on cores of its own."""
+    have_cores, _ = device_cores(program, options)
+    return 1 if have_cores is None else min(options.activations, slots_of(program, have_cores))
 
 
 def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> list[str]:

@@ -13,24 +13,25 @@ from ..device import simulate
 from ..device.host.pipeline import Progress
 from ..options import RunOptions
 from ..program.program import NO_ROUTE, Program
-from .execution import Loaded, RunOutcome, Share, check_run, device_cores, execute, load_program
+from .execution import Loaded, RunOutcome, Share, check_run, device_cores, execute, load_fitting
 
 
 def run_programs(
     places: Sequence[Path], options: RunOptions, *, progress: Progress | None = None
 ) -> tuple[RunOutcome, ...]:
     """Run programs beside each other, every one with as many activations; files carry the number of their program."""
-    loaded = [load_program(place) for place in places]
+    chosen = [load_fitting(place, None) for place in places]
+    loaded = [each for each, _ in chosen]
     for each in loaded:
         check_run(each, options)
     outcomes = []
-    for each, share in zip(loaded, _shares(loaded, options), strict=True):
+    for (each, which), share in zip(chosen, _shares(loaded, options), strict=True):
         outcome = execute(each, options, progress=progress, share=share)
         note = (
             f"program {share.number} of {len(loaded)}: {share.slots} activations at once on {each.program.cores} cores "
             f"each, from core {share.first_core} on"
         )
-        outcomes.append(replace(outcome, notes=(note, *outcome.notes)))
+        outcomes.append(replace(outcome, notes=(note, *which, *outcome.notes)))
         if outcome.interrupted:
             break
     return tuple(outcomes)

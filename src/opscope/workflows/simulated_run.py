@@ -19,7 +19,7 @@ from ..recording.host_times import STAGES, Rows, between
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
 from ..recording.summary import HostStage
-from .execution import Execution, device_cores, loaded_from
+from .execution import Execution, activations_at_once, device_cores, loaded_from
 from .program_recording import recording_of
 
 if TYPE_CHECKING:
@@ -54,13 +54,18 @@ def compile_options(options: ProfileOptions) -> CompileOptions:
 
 
 def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -> tuple[int, int]:
-    """Latency with every figure of the target at the fast, and at the slow end of its range, and the model's error."""
-    from ..device import simulate
+    """Latency with every figure of the target at the fast, and at the slow end of its range, and the model's error.
+
+    Activations that run at once share the memory at both ends, too.
+    """
+    from ..device.host.sharing import beside_others
 
     found = []
     for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(target, compile_options(options), corner=corner)
-        found.append(simulate(program, seed=options.seed).total_cycles / program.clock_hz * 1e9)
+        others = activations_at_once(program, part_of(RunOptions, options)) - 1
+        _, cycles = beside_others(program, others, seed=options.seed)
+        found.append(cycles / program.clock_hz * 1e9)
     low, high = range_with(target.model_error, found[0], found[1:])
     return round(low), round(high)
 
@@ -90,8 +95,7 @@ def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Reco
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
     totals = _with_host([summary for _, summary in decoded], times.rows)
     if totals.throughput_per_s is not None:  # of the card: activations with cores of their own run at once
-        at_once = min(options.activations, execution.slots)
-        totals = replace(totals, throughput_per_s=totals.throughput_per_s * at_once)
+        totals = replace(totals, throughput_per_s=totals.throughput_per_s * execution.at_once)
     return recording_of(program, trace, totals, numbers=tuple(int(number) for number in rows["inference"]))
 
 

@@ -83,6 +83,17 @@ def test_ops_of_a_phase_add_up_to_its_time(config: Path) -> None:
         assert ns == pytest.approx(told.value * 1e6, abs=1e3)
 
 
+def test_ops_on_several_devices_are_those_of_the_step() -> None:
+    """Products of many tokens take no less than those of one, and what crosses between devices is an op of its own."""
+    found = llm(
+        "llama-3.2-1b", "aic100-ultra", devices=4, prompt=(128,), context=(1024,), parallel="tensor", created=""
+    )
+    ops = {op.name: op.time_ns or 0 for op in found.recording.ops if "MatMul" in op.name and "proj" in op.name}
+    prompt = {name: ns for name, ns in ops.items() if name.startswith("prefill/")}
+    assert len(prompt) == 7
+    assert all(ns >= 0.99 * ops[name.replace("prefill", "decode", 1)] for name, ns in prompt.items())
+
+
 def test_a_run_keeps_every_point(config: Path, tmp_path: Path) -> None:
     found = llm(config, TARGET, prompt=(128, 256), batch=(1, 2), run=tmp_path / "a.run", created="")
     again = read_run(tmp_path / "a.run")

@@ -34,7 +34,7 @@ class OpSums:
 
     @classmethod
     def of(cls, work: Work) -> OpSums:
-        index, part = work.index, work.network
+        index, part = work.index, work.in_turn
         key, count = index.op[part.command], len(index.program.ops) + 1
         outer = np.zeros(count, np.int64)
         for number in range(1, len(index.memories)):

@@ -11,12 +11,12 @@ then one sum over a key per command. Busy time per lane, with commands 0 and 2 o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 
 import numpy as np
 
-from ...core.columns import Numbers
+from ...core.columns import Numbers, rising
 from ...core.meaning import Carries, Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
@@ -203,6 +203,27 @@ class Work:
             network=commands.where(slice(0, ends[1])),
             windows=_windows(trace),
         )
+
+    @property
+    def in_turn(self) -> Part:
+        """The network, with transfers of one queue one after the other: time is of the one that arrives next.
+
+        Operands that are read ahead are on their way together, and each of them nearly all of the time.
+        """
+        part, index = self.network, self.index
+        moving = np.flatnonzero(index.moves[part.command])
+        if not len(moving):
+            return part
+        command = part.command[moving]
+        queue = index.core[command] * len(index.program.routes) + index.route[command]
+        low, high = int(part.start.min()), int(part.end.max())
+        order = rising(queue * (high - low + 1) + part.end[moving] - low)
+        queue, moving = queue[order], moving[order]
+        start = part.start.copy()
+        behind = moving[1:][queue[1:] == queue[:-1]]
+        before = moving[:-1][queue[1:] == queue[:-1]]
+        start[behind] = np.maximum(start[behind], part.end[before])
+        return replace(part, start=start)
 
 
 def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:

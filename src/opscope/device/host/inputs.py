@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import ml_dtypes
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.errors import UsageError, printable
 from ...core.random_arrays import NUMPY_TYPES as RANDOM_TYPES
-from ...program.program import Program
+from ...program.program import Port, Program
 
 Array = npt.NDArray[np.generic]
 _SMALL_FLOATS: Mapping[str, type[np.generic]] = {  # NumPy calls them void; NPY files hold their bits
@@ -57,7 +57,10 @@ def load_inputs(files: Mapping[str, Path]) -> dict[str, Array]:
 
 
 def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the given inputs in program order; a missing or unknown name, type or shape is an error."""
+    """Return the given inputs in program order; a missing or unknown name, type or shape is an error.
+
+    State that stays on the device need not be given: it begins with zeros.
+    """
     ports = {name: (dtype, shape) for name, dtype, shape in program.inputs}
     arrays: dict[str, Array] = {}
     for name, array in given.items():
@@ -70,10 +73,18 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
         if tuple(value.shape) != shape or not _has_type(value, dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"
             raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
-    missing = [printable(name) for name in ports if name not in given]
+    for name, (dtype, shape) in ports.items():
+        if name in program.retained and name not in arrays and _count(name, shape, np.dtype(_numpy_type(dtype))) >= 0:
+            arrays[name] = np.zeros(shape, _numpy_type(dtype))
+    missing = [printable(name) for name in ports if name not in arrays]
     if missing:
         raise UsageError(f"input {missing[0]!r}: missing; expected {_describe_ports(program)}")
     return {name: np.ascontiguousarray(arrays[name]) for name in ports}
+
+
+def port_types(ports: Sequence[Port]) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+    """Shape and NumPy type of inputs or outputs, by name."""
+    return {name: (shape, np.dtype(_numpy_type(dtype))) for name, dtype, shape in ports}
 
 
 def zero_inputs(program: Program) -> dict[str, Array]:

@@ -5,7 +5,7 @@ threads pre-process and submit inferences, and post-process results, first come,
 submits reaches the device in that order. All activations share the link, each way one transfer after the other; inputs
 of the next inference are transferred while the device computes (double buffering). Each activation has its own slot of
 cores while there are enough slots; beyond that, activations share slots (activation modulo slots), first come, first
-served.
+served. Time begins when all of them are set up and hold the weights that stay.
 
     application   enqueue ─▶ … ──────────────────────────────────────────────────────────────────▶ dequeue
     runtime thread          preprocess, submit                              completion, postprocess
@@ -58,10 +58,8 @@ class Pipeline:
         *,
         exec_ticks: ExecTicks,
         slots: int,
-        load_ns: int = 0,
         progress: Progress | None = None,
     ) -> None:
-        """`load_ns` is the time a slot is busy loading weights before the first inference of an activation."""
         self.options = options
         self.exec_ticks = exec_ticks
         self.stats_hz = program.stats_hz
@@ -72,8 +70,7 @@ class Pipeline:
         self.threads = [
             [0] * options.threads for _ in activations
         ]  # per activation, a heap of the times at which threads become free
-        loads = [load_ns * len(activations[slot::slots]) for slot in range(slots)]
-        self.slot_free = [self._tick(load) for load in loads]  # ticks
+        self.slot_free = [0] * slots  # ticks
         self.enqueued = [0] * options.activations
         # When the last inference of each activation was put on its channel, reached the device, and came back from it.
         self.queued, self.arrived, self.completed = ([-1] * options.activations for _ in range(3))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import printable
 from ...program.check import fault
-from ...program.program import NO_ROUTE, Channel, Program
+from ...program.program import NO_ROUTE, Program
 from ..simulator.simulate import simulate
 
 _CLOSE = 0.02  # of the time: ends of the search are no farther apart
@@ -70,13 +70,3 @@ def _beside(program: Program, cycles: float, others: float) -> Program:
             memory = program.routes[pool].memory
             memories[memory] = replace(memories[memory], bytes_per_cycle=left)
     return replace(program, routes=tuple(routes), memories=tuple(memories))
-
-
-def load_ns(program: Program) -> int:
-    """Return the time to load the resident weights once."""
-    rate = sum(_read_rate(route) for route in program.routes)
-    return round(program.metrics.first_read / rate / program.clock_hz * 1e9) if rate > 0 else 0
-
-
-def _read_rate(route: Channel) -> float:
-    return route.bytes_per_cycle if route.carries == "read" else 0.0

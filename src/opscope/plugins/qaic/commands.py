@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from ...commands.outcomes import report_compiled, report_outcome
 from ...commands.progress import counted
 from ...commands.vendor_command import say, show_help, take_all
-from ...core.errors import printable
 from ...core.files import PROGRAM_FILE
 
 
@@ -36,12 +35,12 @@ examples:
         say(call.notes)
         for number, (folder, compiled) in enumerate(qaic.compile_programs(call)):
             if call.specializations:
-                sizes = ", ".join(f"{name} {size}" for name, (size,) in call.specializations[number].items())
-                print(f"specialization {number}: {printable(sizes, 200)}")
+                print(f"specialization {number}: {call.specializations[number]}")
             if call.keeps_floats and qaic.has_single_floats(compiled):
                 say([qaic.SINGLE_FLOATS])
             report_compiled(compiled, metrics=call.perf_metrics, warnings=call.perf_warnings)
-            print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
+            if folder is not None:
+                print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
         return 0
 
 

@@ -59,24 +59,45 @@ def _partition_notes(whole: Mapping[str, object], partitions: Sequence[Mapping[s
     return notes
 
 
-def read_specializations(path: Path) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Sizes of symbols, by name, of every specialization."""
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """What one program of a network is for."""
+
+    name: str  # empty: the file gives none
+    sizes: dict[str, tuple[int, ...]]  # of symbols, one each; of inputs, their shapes
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{printable(name)} {'x'.join(map(str, size))}" for name, size in self.sizes.items())
+        return f"{printable(self.name)}: {sizes}" if self.name else sizes
+
+
+def read_specializations(path: Path) -> tuple[Specialization, ...]:
+    """All specializations of a file: sizes by name, or `{"name": …, "symbols": {…}}` as newer compilers have them."""
     whole = _mapping(_read(path, SPECIALIZATION_FLAG), path, "", '{"specializations": [...]}')
     rows = _list(whole, "specializations", path, "")
     if len(rows) > _MOST_SPECIALIZATIONS:
         raise UsageError(f"{path}: {len(rows)} specializations; expected at most {_MOST_SPECIALIZATIONS}")
-    found: list[dict[str, tuple[int, ...]]] = []
-    for number, row in enumerate(rows):
-        symbols = _mapping(row, path, f"specialization {number}", '{"batch_size": "1", "seq_len": "32"}')
-        if not symbols:
-            raise UsageError(f"{path}: specialization {number} is empty; expected sizes of symbols")
-        found.append(
-            {
-                name: (_number(value, path, f"specialization {number}: {printable(name)}"),)
-                for name, value in symbols.items()
-            }
-        )
-    return tuple(found)
+    return tuple(_specialization(row, path, f"specialization {number}") for number, row in enumerate(rows))
+
+
+def _specialization(row: object, path: Path, where: str) -> Specialization:
+    symbols = _mapping(row, path, where, '{"batch_size": "1", "seq_len": "32"}')
+    name = ""
+    if isinstance(symbols.get("symbols"), dict):
+        name = str(symbols.get("name", ""))
+        symbols = _mapping(symbols["symbols"], path, where, '{"batch_size": "1"}')
+    if not symbols:
+        raise UsageError(f"{path}: {where} is empty; expected sizes of symbols")
+    return Specialization(
+        name, {symbol: _sizes(value, path, f"{where}: {printable(symbol)}") for symbol, value in symbols.items()}
+    )
+
+
+def _sizes(value: object, path: Path, where: str) -> tuple[int, ...]:
+    """The size of a symbol, or the shape of an input as a list."""
+    if isinstance(value, list) and value:
+        return tuple(_number(each, path, where) for each in value)
+    return (_number(value, path, where),)
 
 
 def _read(path: Path, flag: str) -> object:

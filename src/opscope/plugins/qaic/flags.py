@@ -6,18 +6,24 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
 from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words
 from ...core.errors import UsageError, printable
-from ...core.files import PROGRAM_FILE
 from ...graph.graph import DType
 from ...options import DEFAULT_OVERLAP_PARTS, CompileOptions, RunOptions
 from ...program.program import OP_LEVEL, THREAD_LEVEL
-from .configs import PARTITION_FLAG, SPECIALIZATION_FLAG, Partition, read_partition, read_specializations
+from ...program.specializations import specialization_files, specialization_folder
+from .configs import (
+    PARTITION_FLAG,
+    SPECIALIZATION_FLAG,
+    Partition,
+    Specialization,
+    read_partition,
+    read_specializations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,12 +73,12 @@ COMPILE: tuple[Flag, ...] = (
         _SWITCH,
         _OWN,
         "multicast-weights aic-enable-depth-first use-producer-dma combine-inputs combine-outputs "
-        "aic-userdma-async aic-hmx-async",
+        "aic-userdma-async aic-hmx-async sub-functions allow-mxint8-mdp-io aic-preproc",
     ),
     *noted(
         Takes.VALUE,
         _OWN,
-        "aic-depth-first-mem size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
+        "aic-depth-first-mem mdts-mos size-split-granularity vtcm-working-set-limit-ratio allocator-dealloc-delay "
         "sdp-cluster-sizes node-precision-info keep-original-precision-for-nodes execute-nodes-in-fp16 "
         "custom-IO-list-file operators-supported external-quantization",
     ),
@@ -105,8 +111,8 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("write-output-dir",), "output_dir"),
     Flag(("write-output-num-samples", "write-output-start-iter"), "save_outputs", note=_SAME_INPUTS),
     Flag(("seed",), "seed"),  # ours
-    Flag(("aic-device-id", "device-id", "d"), "", note="accepted; the device is simulated"),
-    Flag(("D",), "", note="accepted; a program for several devices runs on as many simulated ones"),
+    Flag(("aic-device-id", "device-id", "dev", "d"), "", note="accepted; the device is simulated"),
+    Flag(("dev-list", "D"), "", note="accepted; a program for several devices runs on as many simulated ones"),
     Flag(("unbound-random",), "", _SWITCH, _INPUTS),
     Flag(("i", "input-file"), "inputs"),
     Flag(("aic-batch-json-input",), "input_list"),
@@ -138,10 +144,10 @@ class CompileCall:
     """A `qaic-compile` line, in our words."""
 
     model: Path
-    output: Path
-    target: str
+    output: Path | None  # where programs go; None: nowhere
+    target: str | Target
     options: CompileOptions
-    specializations: tuple[dict[str, tuple[int, ...]], ...]  # sizes of symbols: a program each; empty: one program
+    specializations: tuple[Specialization, ...]  # a program each; empty: one program
     keeps_floats: bool  # f32 stays f32; else it runs as f16
     perf_metrics: bool
     perf_warnings: bool
@@ -162,8 +168,11 @@ class RunnerCall:
 def compile_call(words: Sequence[str]) -> CompileCall | None:
     """None when help is asked for."""
     found = read_words("qaic-compile", COMPILE, words)
-    if found.help:
-        return None
+    return None if found.help else call_of(found)
+
+
+def call_of(found: Words) -> CompileCall:
+    """What the words of the compiler ask for."""
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
         level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
@@ -227,11 +236,11 @@ def _default_target(found: Words, partition: Partition | None) -> str:
     return SEVERAL_DEVICES_TARGET
 
 
-def _specializations(found: Words, symbols: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[int, ...]], ...]:
+def _specializations(found: Words, symbols: Mapping[str, tuple[int, ...]]) -> tuple[Specialization, ...]:
     file = found.last("specializations")
     rows = () if file is None else read_specializations(Path(file))
     for name in symbols:
-        if any(name in row for row in rows):
+        if any(name in row.sizes for row in rows):
             raise UsageError(
                 f"{printable(name)}: sized by a flag and by {SPECIALIZATION_FLAG}; expected one of them to size it"
             )
@@ -281,41 +290,34 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     )
 
 
-def compile_programs(call: CompileCall) -> Iterator[tuple[Path, Compiled]]:
+def compile_programs(call: CompileCall) -> Iterator[tuple[Path | None, Compiled]]:
     """The program in its folder; of several specializations, each in one of its own below the first."""
     from ...machine import catalogue
     from ...workflows.model_compiler import compile_model
 
-    target = catalogue.load(call.target)
+    target = catalogue.load(call.target) if isinstance(call.target, str) else call.target
     if call.keeps_floats and call.options.precision is None:
         target = replace(target, precision=_floats(target))
-    for number, symbols in enumerate(call.specializations or ({},)):
-        folder = call.output / specialization_folder(number)
-        options = replace(call.options, shapes={**(call.options.shapes or {}), **symbols} or None)
+    for number, each in enumerate(call.specializations or (Specialization("", {}),)):
+        folder = None if call.output is None else call.output / specialization_folder(number)
+        options = replace(call.options, shapes={**(call.options.shapes or {}), **each.sizes} or None)
         yield folder, compile_model(call.model, target, options, output=folder)
-    _remove_old(call.output, max(1, len(call.specializations)))
+    if call.output is not None:
+        _remove_old(call.output, max(1, len(call.specializations)))
 
 
 def _remove_old(output: Path, kept: int) -> None:
     """Remove programs of specializations that an earlier compilation had and this one has not."""
-    for number in count(kept):
-        folder = output / specialization_folder(number)
-        if not (folder / PROGRAM_FILE).is_file():
-            return
-        (folder / PROGRAM_FILE).unlink()
+    for file in specialization_files(output)[kept:]:
+        file.unlink()
         with suppress(OSError):  # somebody's files are in it
-            folder.rmdir()
+            file.parent.rmdir()
 
 
 def has_single_floats(compiled: Compiled) -> bool:
     """Whether an op works on tensors of f32."""
     graph = compiled.graph
     return any(graph.tensors[t].dtype is DType.F32 for op in graph.ops for t in op.outputs)
-
-
-def specialization_folder(number: int) -> str:
-    """Where the program of a specialization is, below the folder of the first."""
-    return f"specialization-{number}" if number else ""
 
 
 def _floats(target: Target) -> dict[str, str]:
@@ -332,22 +334,20 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
         return programs_together.run_programs(call.folders, call.options, progress=progress)
     (folder,) = call.folders
     inputs = None
-    if call.inputs:
-        inputs = given_inputs(execution.load_program(folder).program, call.inputs)
-    elif call.input_list is not None:
-        inputs = listed_inputs(execution.load_program(folder).program, call.input_list)
+    if call.inputs or call.input_list is not None:
+        programs = [each.program for each in execution.load_programs(folder)]
+        inputs = listed_inputs(programs, call.input_list) if call.input_list else given_inputs(programs, call.inputs)
     return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
 
 
 def _specialized(found: Words, folder: Path) -> Path:
-    """The folder of the specialization that is asked for, or of the first; a note says which of several runs."""
-    several = next(n for n in count(1) if not (folder / specialization_folder(n) / PROGRAM_FILE).is_file())
-    number = found.number("specialization", "-specialization", least=0)
-    if number is not None and number >= several:
-        raise UsageError(f"-specialization={number}: {folder} has {several}; expected 0 to {several - 1}")
-    if number is None and several > 1:
-        found.notes.append(f"{folder}: specialization 0 of {several} runs (-specialization=N for another)")
-    return folder / specialization_folder(number or 0)
+    """The file of the specialization that is asked for; the folder where none is: inputs then say which one runs."""
+    number, files = found.number("specialization", "-specialization", least=0), specialization_files(folder)
+    if number is None:
+        return folder
+    if number >= len(files):
+        raise UsageError(f"-specialization={number}: {folder} has {len(files)}; expected 0 to {len(files) - 1}")
+    return files[number]
 
 
 def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:

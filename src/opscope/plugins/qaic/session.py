@@ -16,22 +16,23 @@ import numpy as np
 from ...analysis.totals.summarise import summarise_device
 from ...core.errors import UsageError
 from ...core.files import PROGRAM_FILE, write_whole
+from ...device.host.inputs import Array, check_inputs, port_types
 from ...machine.target import Target
-from ...options import CompileOptions, RunOptions, chosen, part_of
+from ...options import RunOptions, chosen, part_of
 from ...program.file_names import network_name
 from ...program.program import THREAD_LEVEL
+from ...program.specializations import choose_specialization
 from ...recording.trace import Trace
 from ...views.text.opstats_text import OpstatsText
 from ...views.timeline.chrome_trace import ChromeTrace
 from ...views.timeline.perfetto_trace import PerfettoTrace
 from ...workflows import execution
 from ...workflows.execution import Execution, Sample
-from ...workflows.model_compiler import compile_model
 from ...workflows.program_recording import head_of
-from .session_options import SessionOptions, our_names, read_options
+from .flags import compile_programs
+from .session_options import SessionOptions, compiler_words, our_names, read_options, session_call
 
 if TYPE_CHECKING:
-    from ...device.host.inputs import Array
     from ...device.host.outputs import Output
     from ...device.host.reference import Reference
     from ...program.program import Program
@@ -70,16 +71,19 @@ class Session:
     """A compiled model that can be run, timed and profiled.
 
     Args:
-        model: path of a model file, or of a folder that `opscope compile` wrote.
-        target: name from the catalogue, TOML file or Target; needed for a model file, and only then.
+        model: path of a model file, of a folder that `opscope compile` wrote, or of the .bin file in it.
+        target: name from the catalogue, TOML file or Target, for a model file; default: that of `qaic-compile`.
         options: how to compile, and what to run.
+        model_path: the same as model, as the vendor has it.
         qpc: a compiled program, instead of a model.
+        output_dir: folder for what is compiled.
         options_path: file with options, one `name: value` a line; keywords come before it.
         enable_profiling: note what calls of `run` do on the host, for `print_profile_data`.
         enable_metrics: as by default; excludes enable_profiling, as the vendor has it.
-        named: options by name, ours or the vendor's (aic_num_cores, num_activations, aic_pmu_recipe, …).
+        named: options by name, ours or the vendor's (aic_num_cores, num_activations, onnx_define_symbol, …).
 
-    Times are simulated; outputs are those of the original model on a reference runtime.
+    Times are simulated; outputs are those of the original model on a reference runtime. Of a network with several
+    specializations, the shapes of inputs choose the one that runs.
     """
 
     def __init__(
@@ -88,7 +92,9 @@ class Session:
         target: str | Path | Target | None = None,
         options: SessionOptions | None = None,
         *,
+        model_path: str | Path | None = None,
         qpc: str | Path | None = None,
+        output_dir: str | Path | None = None,
         options_path: str | Path | None = None,
         enable_profiling: bool = False,
         enable_metrics: bool = False,
@@ -97,32 +103,57 @@ class Session:
         """Load a compiled program, or compile a model for `target`."""
         if enable_profiling and enable_metrics:
             raise UsageError("enable_profiling and enable_metrics exclude each other; expected one of them")
-        if (model is None) == (qpc is None):
-            raise UsageError("model and qpc: expected one of them")
+        places = [Path(each) for each in (model, model_path, qpc) if each is not None]
+        if len(places) != 1:
+            raise UsageError("model (or model_path) and qpc: expected one of them")
+        (place,) = places
         listed = {} if options_path is None else our_names(read_options(Path(options_path)))
-        choice = chosen(SessionOptions, options, listed | our_names(named))
+        given = listed | our_names(named)
+        folder = given.pop("output_dir", None) if output_dir is None else output_dir
+        words = compiler_words(given)
+        choice = chosen(SessionOptions, options, given)
         self._options = part_of(RunOptions, choice)
         self._calls = cProfile.Profile() if enable_profiling else None
-        place = Path(str(qpc if model is None else model))
-        if place.is_dir() or place.name == PROGRAM_FILE:
-            self._loaded = execution.load_program(place)
+        if place.is_dir() or place.suffix == Path(PROGRAM_FILE).suffix:
+            self._programs = execution.load_programs(place.parent if place.name == PROGRAM_FILE else place)
         else:
-            compiled = compile_model(place, _given(target, place), part_of(CompileOptions, choice))
-            self._loaded = execution.loaded_from(compiled.program, place)
+            named_target = str(target) if isinstance(target, Path) else target
+            output = None if folder is None else Path(str(folder))
+            call = session_call(place, named_target, choice, words, output)
+            made = compile_programs(call)
+            self._programs = [execution.loaded_from(compiled.program, place) for _, compiled in made]
         self._lock, self._profiling = Lock(), Lock()
         self._open = True
         self._latencies_ns: list[int] = []
-        self._lone: Execution | None = None  # one inference at a time
+        self._lone: dict[int, Execution] = {}  # by specialization: one inference at a time
         self._reference: Reference | None = None
 
     @property
     def program(self) -> Program:
-        """What runs on the device."""
-        return self._loaded.program
+        """What runs on the device; of several specializations, the first."""
+        return self._programs[0].program
+
+    @property
+    def model_input_shape_dict(self) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+        """Shape and type of every input, by name."""
+        return port_types(self.program.inputs)
+
+    @property
+    def model_output_shape_dict(self) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+        """Shape and type of every output, by name."""
+        return port_types(self.program.outputs)
+
+    def backend_options(self) -> dict[str, object]:
+        """Options that `update_backend_options` can change, in the vendor's names."""
+        return {"num_activations": self._options.activations, "set_size": self._options.set_size, "dev_id": 0}
+
+    def update_backend_options(self, **named: object) -> None:
+        """Change what benchmarks run: num_activations, set_size, num_iters, seed."""
+        self._options = chosen(RunOptions, self._options, our_names(named))
 
     def setup(self) -> None:
         """Load the reference runtime and simulate the program now, rather than on the first call."""
-        self._execution()
+        self._execution(0)
         self._model()
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
@@ -130,14 +161,20 @@ class Session:
 
         An output that is a sequence or a map is a list or a dictionary, as ONNX Runtime returns it.
         """
-        from ...device.host.inputs import check_inputs
-
-        given = check_inputs(self.program, inputs)
-        lone, model = self._execution(), self._model()
+        number = self._specialization(inputs)
+        given = check_inputs(self._programs[number].program, inputs)
+        lone, model = self._execution(number), self._model()
         outputs = self._run(model, given)
         with self._lock:
             self._latencies_ns.append(lone.lone_latency_ns(len(self._latencies_ns)))
         return outputs
+
+    def _specialization(self, inputs: Mapping[str, Array] | None) -> int:
+        """The number of the program that inputs are for."""
+        if inputs is None or len(self._programs) == 1:
+            return 0
+        shapes = {name: tuple(array.shape) for name, array in inputs.items()}
+        return choose_specialization([each.program for each in self._programs], shapes, source="run")
 
     def _run(self, model: Reference, given: Mapping[str, Array]) -> dict[str, Output]:
         if self._calls is None:
@@ -145,27 +182,41 @@ class Session:
         with self._profiling:  # one profiler watches one thread at a time
             return self._calls.runcall(model.run, given)
 
-    def run_benchmark(self) -> tuple[int, float | None, float, int]:
+    def run_benchmark(
+        self,
+        num_inferences: int | None = None,
+        inf_time: float | None = None,
+        input_dict: Mapping[str, Array] | None = None,
+    ) -> tuple[int, float | None, float, int]:
         """Inferences completed, inferences per second (batch counted), seconds, batch: all simulated.
 
-        There is no rate where an op of the program has no known cost; the seconds are what the others take.
+        So many inferences per activation, or for so many seconds. Times do not depend on the values of inputs; their
+        shapes choose the specialization. There is no rate where an op of the program has no known cost; the seconds
+        are what the others take.
         """
         self._check_open()
-        times, statistics = execution.benchmark(self._loaded, self._options)
+        if num_inferences is not None and inf_time is not None:
+            raise UsageError("num_inferences and inf_time exclude each other; expected one of them")
+        options = self._options
+        if inf_time is not None:
+            options = replace(options, num_iter=None, time=inf_time)
+        elif num_inferences is not None:
+            options = replace(options, num_iter=num_inferences)
+        times, statistics = execution.benchmark(self._programs[self._specialization(input_dict)], options)
         with self._lock:
             self._latencies_ns += times.latencies_ns().tolist()
         return statistics.count, statistics.inferences_per_s, statistics.duration_ns / 1e9, statistics.batch
 
-    def profile(self) -> SessionTrace:
+    def profile(self, input_dict: Mapping[str, Array] | None = None) -> SessionTrace:
         """One inference in full: everything that every device did, under the stages of the host.
 
-        `write_trace` and `write_summary` of the result write it down.
+        `write_trace` and `write_summary` of the result write it down. Shapes of inputs choose the specialization.
         """
         if self.program.stats.level < THREAD_LEVEL:
             raise UsageError(
                 f"stats level {self.program.stats.level}: the device writes nothing down; expected stats_level=70"
             )
-        lone = self._execution()
+        lone = self._execution(self._specialization(input_dict))
         sample, trace = execution.profile_once(lone)
         parts = {each.name: getattr(trace, each.name) for each in fields(trace)}
         return SessionTrace(**parts, execution=lone, sample=sample)
@@ -212,7 +263,8 @@ class Session:
     def close(self) -> None:
         """Let go of the reference runtime; a closed session only gives metrics."""
         with self._lock:
-            self._open, self._lone, self._reference = False, None, None
+            self._open, self._reference = False, None
+            self._lone.clear()
 
     def __enter__(self) -> Session:
         return self
@@ -222,19 +274,19 @@ class Session:
     ) -> None:
         self.close()
 
-    def _execution(self) -> Execution:
+    def _execution(self, number: int) -> Execution:
         self._check_open()
         with self._lock:
-            if self._lone is None:
+            if number not in self._lone:
                 options = replace(self._options, num_iter=1, activations=1, set_size=1)
-                self._lone = Execution(self._loaded, options, device_cores=None)
-            return self._lone
+                self._lone[number] = Execution(self._programs[number], options, device_cores=None)
+            return self._lone[number]
 
     def _model(self) -> Reference:
         self._check_open()
         with self._lock:
             if self._reference is None:
-                self._reference = execution.reference_of(self._loaded)
+                self._reference = execution.reference_of(self._programs[0])
             return self._reference
 
     def _check_open(self) -> None:
@@ -247,9 +299,3 @@ def _stats_of(calls: cProfile.Profile) -> Mapping[tuple[str, int, str], tuple[in
     calls.create_stats()
     found: Mapping[tuple[str, int, str], tuple[int, int, float, float, object]] = calls.stats
     return found
-
-
-def _given(target: str | Path | Target | None, model: Path) -> str | Path | Target:
-    if target is None:
-        raise UsageError(f"{model}: no target to compile for; expected target=NAME, or a folder with a program")
-    return target

@@ -60,6 +60,19 @@ def test_the_longest_awaited_producer_comes_first_with_its_place() -> None:
     assert (first.device, first.core) == (0, 0)
 
 
+def test_operands_that_are_read_ahead_together_are_read_in_turn() -> None:
+    """Four copies of one queue in flight at once take the time of that queue, not four times it."""
+    profile = small(steps=(Step(DMA, 10, route=READ, moved_bytes=90_000, kind=COPY),) * 4)
+    work = Work.of(profile.trace(), profile.index)
+    flights, turns = work.network, work.in_turn
+    assert (np.diff(np.sort(flights.start)) < 1000).all()  # they are issued one behind the other, and last longer
+    assert flights.ns.sum() > 2 * (flights.end.max() - flights.start.min())
+    assert turns.ns.sum() == flights.end.max() - flights.start.min()
+    assert (turns.start >= flights.start).all()
+    assert (turns.end == flights.end).all()
+    assert (turns.ns >= 0).all()
+
+
 def flushing(program: Program) -> Program:
     commands = program.commands.copy()
     commands["does"][commands["kind"] == COPY] = Does.STATS

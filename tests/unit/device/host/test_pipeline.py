@@ -184,15 +184,10 @@ def test_draws_have_the_mean_of_the_target_and_the_spread_that_is_documented() -
     assert np.log(post).std() == pytest.approx(HOST_SPREAD, rel=0.05)
 
 
-def test_weights_that_stay_are_loaded_before_the_first_inference_of_every_activation() -> None:
-    def first_start(load_ns: int, activations: int) -> int:
-        options = RunOptions(num_iter=1, activations=activations)
-        run = Pipeline(program_of(), options, exec_ticks=lambda a, i: 10, slots=1, load_ns=load_ns).run()
-        return int(run.rows["started_ns"].min())
-
-    assert first_start(0, 1) < 1_000_000
-    assert first_start(5_000_000, 1) == pytest.approx(5_000_000, abs=60)
-    assert first_start(5_000_000, 2) == pytest.approx(10_000_000, abs=60)
+def test_an_inference_that_is_alone_never_waits_for_the_device() -> None:
+    rows = run_of(RunOptions(num_iter=5, set_size=1)).rows
+    tick_ns = 1e9 / program_of().stats_hz
+    assert (rows["started_ns"] - rows["arrived_ns"]).max() <= tick_ns
 
 
 def test_queue_depth_counts_what_was_submitted_and_has_not_come_back() -> None:

@@ -9,7 +9,7 @@ from device_build import COPY, DMA, READ, Step
 from device_build import program_of as built
 from opscope.core.errors import ProgramError, UsageError
 from opscope.device.host.sampling import choose_samples
-from opscope.device.host.sharing import beside_others, load_ns, slots_of
+from opscope.device.host.sharing import beside_others, slots_of
 from opscope.options import RunOptions
 from opscope.program.file_names import latency_name, output_names, raw_name, stats_name, trace_name
 from opscope.recording.host_times import HostTimes
@@ -103,11 +103,6 @@ def test_a_program_that_computes_in_between_waits_for_no_more_than_the_bytes_of_
     program = built([READS, Step(cycles=10_000, needs=(0,))], simulation={})
     alone, beside = (beside_others(program, n, seed=0)[1] for n in (0, 3))
     assert 1.1 * alone < beside < 1.4 * alone
-
-
-def test_weights_that_stay_are_read_at_the_rate_of_the_device() -> None:
-    assert load_ns(program_of(first_read=100_000)) == 1000  # 100 bytes a cycle at 1 GHz
-    assert load_ns(program_of()) == 0
 
 
 def test_file_names_tell_program_activation_inference_and_device() -> None:

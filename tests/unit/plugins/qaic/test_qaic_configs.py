@@ -74,18 +74,27 @@ def test_a_wrong_partition_file_is_told_in_one_line(tmp_path: Path, value: objec
 def test_specializations_are_sizes_of_symbols(tmp_path: Path) -> None:
     rows = [{"batch_size": "1", "seq_len": "32"}, {"batch_size": 1, "seq_len": 1}]
     path = written(tmp_path, {"specializations": rows})
-    assert read_specializations(path) == (
+    assert [each.sizes for each in read_specializations(path)] == [
         {"batch_size": (1,), "seq_len": (32,)},
         {"batch_size": (1,), "seq_len": (1,)},
-    )
+    ]
     assert len(compiled(f"-network-specialization-config={path}").specializations) == 2
     with pytest.raises(UsageError, match=r"^seq_len: sized by a flag and by -network-specialization-config; expected"):
         compiled(f"-network-specialization-config={path}", "-onnx-define-symbol=seq_len,8")
 
 
+def test_specializations_may_have_names_and_shapes_of_inputs(tmp_path: Path) -> None:
+    rows = [{"name": "Prefill", "symbols": {"seq_len": "128"}}, {"pixels": [1, 3, "64", 64]}]
+    named, shaped = read_specializations(written(tmp_path, {"specializations": rows}))
+    assert (str(named), str(shaped)) == ("Prefill: seq_len 128", "pixels 1x3x64x64")
+    assert (named.sizes, shaped.sizes) == ({"seq_len": (128,)}, {"pixels": (1, 3, 64, 64)})
+
+
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
+        ({"specializations": [{"x": [1, 0]}]}, "specialization 0: x: found 0; expected a whole number from 1"),
+        ({"specializations": [{"name": "Decode", "symbols": {}}]}, "specialization 0 is empty; expected sizes of"),
         ({"specializations": [{}]}, "specialization 0 is empty; expected sizes of symbols"),
         ({"specializations": [{"a": "-1"}]}, "specialization 0: a: found '-1'; expected a whole number from 1"),
         ({"specializations": {}}, "no specializations; expected a list of at least one"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import opscope
 from onnx_models import graph, model, save, value
@@ -59,19 +59,98 @@ def test_options_may_stand_in_a_file_and_keywords_come_first(relu: Path, tmp_pat
     assert read_options(path) == {"aic_num_cores": 4, "ddr_stats": True, "aic_pmu_recipe": "AxiRd"}
     session = opscope.Session(relu, "aic100-std", options_path=path, cores=2)
     assert (session.program.cores, session.program.stats.ddr, session.program.stats.recipe) == (2, True, "AxiRd")
-    path.write_text("a:\n  b: 1\n")
-    with pytest.raises(UsageError, match=r"options\.yaml: line 1: 'a:'; expected `name: value`$"):
-        read_options(path)
+    path.write_text("onnx_define_symbol:\n  batch: 1\n  seq_len: 8\nset_size: 2\n")
+    assert read_options(path) == {"onnx_define_symbol": {"batch": 1, "seq_len": 8}, "set_size": 2}
+    for text, line in (("  b: 1", "line 1: 'b: 1'"), ("a: 1\n  b: 1", "line 2: 'b: 1'"), ("a:\n  b:", "line 2: 'b:'")):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=rf"options\.yaml: {line}; expected `name: value`$"):
+            read_options(path)
 
 
 def test_a_session_has_a_model_or_a_program(relu: Path, tmp_path: Path) -> None:
     opscope.compile_model(relu, "aic100-std", tmp_path / "built", cores=1)
     assert opscope.Session(qpc=tmp_path / "built").program.cores == 1
-    for given in ({}, {"model": relu, "qpc": tmp_path / "built"}):
-        with pytest.raises(UsageError, match=r"^model and qpc: expected one of them$"):
+    assert opscope.Session(tmp_path / "built" / "programqpc.bin").program.cores == 1
+    assert opscope.Session(model_path=relu, backend="aic").program.target == "aic100-std"
+    for given in ({}, {"model": relu, "qpc": tmp_path / "built"}, {"model": relu, "model_path": relu}):
+        with pytest.raises(UsageError, match=r"^model \(or model_path\) and qpc: expected one of them$"):
             opscope.Session(**given)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"^enable_profiling and enable_metrics exclude each other"):
         opscope.Session(relu, "aic100-std", enable_profiling=True, enable_metrics=True)
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    """y = x · w, of f32 and with two symbols."""
+    body = graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [value("x", ["batch_size", "seq_len", 32])],
+        [value("y", ["batch_size", "seq_len", 16])],
+        [numpy_helper.from_array(np.ones((32, 16), np.float32), "w")],
+    )
+    return save(tmp_path, model(body))
+
+
+def test_flags_of_the_compiler_are_keywords(product: Path, tmp_path: Path) -> None:
+    sizes = [("batch_size", 2), ("seq_len", 8)]
+    session = opscope.Session(
+        product,
+        onnx_define_symbol=sizes,
+        convert_to_fp16=True,
+        mos=1,
+        multicast_weights=True,
+        allocator_dealloac_delay=2,
+        output_dir=tmp_path / "out",
+    )
+    assert session.model_input_shape_dict == {"x": ((2, 8, 32), np.dtype(np.float32))}
+    assert session.model_output_shape_dict == {"y": ((2, 8, 16), np.dtype(np.float32))}
+    assert (tmp_path / "out" / "programqpc.bin").is_file()
+    devices = [{"deviceId": n, "numCores": 2} for n in range(2)]
+    (tmp_path / "mdp.json").write_text(json.dumps({"partitions": [{"name": "P", "devices": devices}]}))
+    partition = str(tmp_path / "mdp.json")
+    program = opscope.Session(product, onnx_define_symbol=dict(sizes), mdp_load_partition_config=partition).program
+    assert (program.devices, program.cores, program.target) == (2, 2, "aic100-ultra")
+    with pytest.raises(UsageError, match=r"^-aic-num-cores=4: -mdp-load-partition-config has 2 cores a device"):
+        opscope.Session(product, aic_num_cores=4, mdp_load_partition_config=partition)
+
+
+def test_f32_stays_f32_where_that_is_asked_for(product: Path) -> None:
+    engines = []
+    for kept in ({}, {"convert_to_fp16": False}):
+        program = opscope.Session(product, onnx_define_symbol={"batch_size": 2, "seq_len": 8}, **kept).program  # type: ignore[arg-type]
+        kinds = np.array(program.kinds)[program.commands["kind"]]
+        groups = program.commands["group"][kinds == "aicconvolutiond32"]
+        engines.append({program.groups[group].name for group in groups})
+    assert engines == [{"HMX"}, {"HVX"}]
+
+
+def test_shapes_of_inputs_choose_the_specialization(product: Path, tmp_path: Path) -> None:
+    rows = [{"batch_size": "1", "seq_len": "64"}, {"batch_size": "4", "seq_len": "1"}]
+    (tmp_path / "s.json").write_text(json.dumps({"specializations": rows}))
+    made = opscope.Session(
+        product, network_specialization_config=tmp_path / "s.json", output_dir=tmp_path / "out", num_iter=2
+    )
+    for session in (made, opscope.Session(tmp_path / "out" / "programqpc.bin", num_iter=2)):
+        for shape in ((1, 64, 32), (4, 1, 32)):
+            given = {"x": np.ones(shape, np.float32)}
+            assert session.run(given)["y"].shape == (*shape[:2], 16)
+            assert session.run_benchmark(input_dict=given)[3] == shape[0]
+            assert session.profile(given).program.inputs[0][2] == shape
+        with pytest.raises(
+            UsageError, match=r"^run: inputs x 2x2x32 fit none of 2 specializations; expected x 1x64x32"
+        ):
+            session.run({"x": np.ones((2, 2, 32), np.float32)})
+
+
+def test_benchmarks_run_as_long_and_as_wide_as_asked(relu: Path) -> None:
+    session = opscope.Session(relu, aic_num_cores=2, num_activations=2, set_size=1)
+    assert session.run_benchmark(num_inferences=5)[0] == 10
+    assert session.run_benchmark(inf_time=0.01)[2] >= 0.01
+    with pytest.raises(UsageError, match=r"^num_inferences and inf_time exclude each other; expected one of them$"):
+        session.run_benchmark(5, 0.01)
+    session.update_backend_options(num_activations=3)
+    assert session.backend_options() == {"num_activations": 3, "set_size": 1, "dev_id": 0}
+    assert session.run_benchmark(num_inferences=5)[0] == 15
 
 
 def test_calls_of_the_host_are_printed_where_they_were_watched(relu: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,18 @@ def test_a_forecast_is_close_to_what_the_device_takes(cores: int, local: int, ba
     assert 0.9 * timeline.total_cycles <= end.max() <= 1.1 * timeline.total_cycles
     users = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets.astype(np.int64)))
     assert (start[users] >= end[program.dependency_sources] - 1e-6).all()
+
+
+@pytest.mark.parametrize("buffers", [3, 12])
+def test_weights_that_are_read_ahead_hold_nobody_up_in_a_forecast(buffers: int) -> None:
+    """Lanes that read far ahead wait in their own queues: the memory serves others meanwhile."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(2, 1024)
+    for _ in range(6):
+        data = draw.dense(data, 1024, bias=False)
+    target = small_target(local_bytes=640 * KB, weight_bytes=32 * KB, buffers=buffers)
+    program = build(draw.graph(data), target, cores=4).program
+    assert forecast(program)[1].max() == pytest.approx(simulate(program).total_cycles, rel=0.05)
 
 
 def test_a_forecast_of_one_core_computing_is_what_the_device_takes() -> None:

@@ -94,6 +94,15 @@ def test_a_part_runs_through_the_whole_network_before_the_next() -> None:
     assert int(built.program.commands["macs"].sum()) == macs
 
 
+def test_images_are_cut_with_rows_where_cores_cannot_have_as_many_each() -> None:
+    """Of 16 images on 14 cores two would be left: 8 images × a seventh of the rows are even."""
+    for batch, expected in ((16, {((0, 2), (1, 7))}), (14, set())):
+        plan = placed(image_network(batch), targets.load("aic100-std"), cores=14)
+        (part,) = PartsChooser(plan).parts(batch)
+        tried = {tuple((cut.axis, cut.parts) for cut in each.cuts) for each, _ in part.splits[0].prices}
+        assert {cuts for cuts in tried if [axis for axis, _ in cuts] == [0, 1]} == expected
+
+
 # ---- limits of the search -------------------------------------------------------------------------------------------
 
 

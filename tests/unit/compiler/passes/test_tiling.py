@@ -11,7 +11,8 @@ from compiler_build import KB, Built, Parts, build, in_tiles, small_target, whol
 from compiler_laws import all_laws
 from opscope.compiler.codegen.lower import lower
 from opscope.compiler.forecast import forecast_cycles
-from opscope.compiler.passes.footprint import Footprint
+from opscope.compiler.passes import tiling
+from opscope.compiler.passes.footprint import Footprint, part_footprints
 from opscope.compiler.passes.schedule import schedule
 from opscope.compiler.passes.tiling import TilingSearch, divisors
 from opscope.compiler.phases import phase_text
@@ -90,6 +91,34 @@ def test_weights_are_read_again_where_that_is_less_than_what_would_be_moved_out(
     )
     end = replace(busy, need=0.0, others=0.0, own=(), weights=0.0, divisible=1)
     assert TilingSearch((1, 2, 4), 100.0, gaps=False).search([busy, end]) == (parts,)
+
+
+def test_what_is_spilled_counts_until_it_is_read_again_and_no_longer() -> None:
+    """50 bytes wait beside three ops of 70 that do not read them, in 100 bytes: 20 leave, and come back once."""
+    waits = Footprint(
+        alive=50.0, views=0, need=120.0, gaps=0.0, others=50.0, own=(40.0, 30.0), weights=0.0, lanes=1, divisible=1
+    )
+    reads = replace(waits, need=70.0, others=0.0)
+    found = TilingSearch((1,), 100.0, gaps=False)
+    assert found.moved([waits, waits, waits, reads], (1, 1, 1)) == [40.0, 0.0, 0.0, 0.0]
+    assert found.moved([waits, reads, waits, reads], (1, 1, 1)) == [40.0, 0.0, 40.0, 0.0]
+
+
+def test_results_of_the_graph_need_no_room_behind_their_last_reader() -> None:
+    draw = Sketch(dtype=DType.F16)
+    first = draw.same("relu", draw.input(64, 64))
+    second = draw.same("exp", first)
+    third = draw.same("relu", draw.same("exp", second))
+    plan = build(draw.graph(first, third), small_target()).passed
+    steps = part_footprints(plan, plan.parts[0]).steps
+    assert [step.alive for step in steps] == [0.0, 64 * 64 * 2, 64 * 64 * 2, 64 * 64 * 2, 0.0]
+
+
+def test_a_proposal_that_spills_nothing_is_not_tried_with_more_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(tiling, "lower", lambda schedule: tried.append(len(schedule.placed)) or lower(schedule))
+    chosen(images(8), kb=2000)
+    assert set(tried) == {6}
 
 
 def test_cores_that_share_the_batch_have_parts_of_their_shares() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...graph.graph import ABSENT, Graph, Op, Role
-from ..plan import Placed
+from ..plan import Placed, Plan
 from .axes import WHOLE, input_axes
 
 
@@ -79,6 +79,16 @@ def with_images(graph: Graph, axes: dict[int, int], images: int) -> Graph:
         smaller = (*shape[:axis], shape[axis] * images // batch, *shape[axis + 1 :])
         tensors[t] = replace(tensors[t], shape=smaller)
     return replace(graph, tensors=tuple(tensors))
+
+
+def for_images(plan: Plan, axes: dict[int, int], images: int) -> Plan:
+    """The plan for fewer images: its graph, and of every op that depends on the batch a share."""
+    batch = batch_size(plan.graph)
+    if images == batch:
+        return plan
+    shares = (images / batch if any(t in axes for t in each.op.outputs) else 1.0 for each in plan.placed)
+    placed = tuple(some_of(each, each.op, share) for each, share in zip(plan.placed, shares, strict=True))
+    return replace(plan, graph=with_images(plan.graph, axes, images), placed=placed)
 
 
 def some_of(placed: Placed, op: Op, share: float) -> Placed:

@@ -20,7 +20,7 @@ from ...graph.graph import Graph, Op
 from ..plan import Part, Plan, Split
 from ..sharding import Cut, Sharding, sharding
 from .axes import needs
-from .batch import batch_size, is_cuttable, some_of, with_images
+from .batch import batch_size, for_images, is_cuttable, with_images
 
 
 def share_of_device(plan: Plan, axes: Mapping[int, int], devices: int) -> Plan | None:
@@ -28,12 +28,7 @@ def share_of_device(plan: Plan, axes: Mapping[int, int], devices: int) -> Plan |
     batch = batch_size(plan.graph)
     if batch < devices or not is_cuttable(plan.graph, dict(axes)):
         return None
-    own = -(-batch // devices)
-    placed = (
-        some_of(each, each.op, own / batch if any(t in axes for t in each.op.outputs) else 1.0) for each in plan.placed
-    )
-    graph, machine = with_images(plan.graph, dict(axes), own), replace(plan.machine, devices=1)
-    return replace(plan, graph=graph, machine=machine, placed=tuple(placed))
+    return replace(for_images(plan, dict(axes), -(-batch // devices)), machine=replace(plan.machine, devices=1))
 
 
 def on_all_devices(

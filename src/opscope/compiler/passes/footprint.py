@@ -17,7 +17,7 @@ from ..codegen.context import LoweringContext
 from ..codegen.weights import WeightStream
 from ..plan import Part, Placed, Plan, Schedule, Split
 from ..sharding import Sharding
-from .batch import batch_axes, batch_size, some_of, with_images
+from .batch import batch_axes, for_images
 from .residency import is_resident
 from .split_prices import weight_cuts
 
@@ -69,13 +69,14 @@ def part_footprints(plan: Plan, part: Part) -> PartFootprints:
     target = plan.machine.target
     if target.local is None or target.tiling is None:
         return PartFootprints([], 0.0, resident=False)
-    axes, share = batch_axes(plan.graph), part.images / batch_size(plan.graph)
-    graph = with_images(plan.graph, axes, part.images)
-    placed = tuple(some_of(each, each.op, share) for each in plan.placed)
-    whole = Schedule(graph, plan.machine, placed, part.splits, tuple(range(len(placed))))
+    axes = batch_axes(plan.graph)
+    some = for_images(plan, axes, part.images)
+    whole = Schedule(some.graph, plan.machine, some.placed, part.splits, tuple(range(len(some.placed))))
     context = LoweringContext(whole, target.tiling, target.local)
     room = context.capacity - WeightStream(context).reserved_bytes
-    return PartFootprints(list(footprints(whole, context, axes, part.units)), room, resident=is_resident(whole, graph))
+    return PartFootprints(
+        list(footprints(whole, context, axes, part.units)), room, resident=is_resident(whole, some.graph)
+    )
 
 
 class _Liveness:

@@ -15,9 +15,8 @@ from enum import Enum, auto
 from math import inf
 
 from ...estimate.traffic.links import device_counts
-from ...graph.graph import Graph
-from ..plan import Part, Placed, Plan
-from .batch import batch_axes, batch_size, is_cuttable, some_of, with_images
+from ..plan import Part, Plan
+from .batch import batch_axes, batch_size, for_images, is_cuttable, with_images
 from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
 from .split import Splitter
@@ -127,24 +126,14 @@ class PartsChooser:
     def _split(self, images: int, unit: int) -> Part:
         key = images, unit
         if key not in self._part:
-            graph, placed = self._some(images)
-            prices = Prices(graph, placed, self.plan.machine, units=images // unit, cores=self.cores)
+            some = for_images(self.plan, self.axes, images)
+            prices = Prices(some.graph, some.placed, self.plan.machine, units=images // unit, cores=self.cores)
             smaller = with_images(self.plan.graph, self.axes, unit)
             limit = self.plan.options.channel_parts
-            splits = Splitter(smaller, placed, prices, self.groups, channel_parts=limit).run()
+            splits = Splitter(smaller, some.placed, prices, self.groups, channel_parts=limit).run()
             self._part[key] = Part(images, unit, splits, (1,) * len(splits))
             self._cycles[key] = sum(prices.by_op(splits))
         return self._part[key]
-
-    def _some(self, images: int) -> tuple[Graph, Sequence[Placed]]:
-        """Graph and ops for so many images."""
-        graph = with_images(self.plan.graph, self.axes, images)
-        share = images / self.batch
-        placed = [
-            some_of(each, each.op, share if any(t in self.axes for t in each.op.outputs) else 1.0)
-            for each in self.plan.placed
-        ]
-        return graph, placed
 
 
 def _asked(plan: Plan) -> Sharing:

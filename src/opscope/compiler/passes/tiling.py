@@ -29,9 +29,9 @@ from ...estimate.traffic.routes import FILLED, READ_AHEAD
 from ..codegen.context import channels
 from ..codegen.lower import Lowering, lower
 from ..forecast import forecast_cycles
-from ..plan import Part, Placed, Plan, Schedule
+from ..plan import Part, Plan, Schedule
 from ..sharding import Box, Sharding
-from .batch import batch_axes, batch_size, some_of, with_images
+from .batch import batch_axes, for_images
 from .depth_first import depth_first
 from .footprint import Footprint, PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
@@ -154,7 +154,7 @@ class _TilingPrices:
     """What tilings would take, by the prices of ops and the bytes that they move."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.axes, self.batch = plan, batch_axes(plan.graph), batch_size(plan.graph)
+        self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
         self._cycles: dict[tuple[int, int], list[float]] = {}  # of a part's ops in so many tiles
         self._boxes: dict[Sharding, int] = {}
@@ -195,16 +195,10 @@ class _TilingPrices:
     def _of_ops(self, part: Part, tiles: int) -> list[float]:
         key = id(part.splits), tiles
         if key not in self._cycles:
-            images = part.images // tiles
-            graph = with_images(self.plan.graph, self.axes, images)
-            share = images / self.batch
-            placed = [some_of(each, each.op, self._share(each, share)) for each in self.plan.placed]
-            prices = Prices(graph, placed, self.plan.machine)
+            some = for_images(self.plan, self.axes, part.images // tiles)
+            prices = Prices(some.graph, some.placed, self.plan.machine)
             self._cycles[key] = [tiles * cycles for cycles in prices.by_op(part.splits)]
         return self._cycles[key]
-
-    def _share(self, placed: Placed, share: float) -> float:
-        return share if any(t in self.axes for t in placed.op.outputs) else 1.0
 
     def _rate(self, part: Part) -> float:
         """Bytes in a cycle that the devices read which take part."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -100,6 +100,7 @@ def read_table(
     *,
     further: Sequence[str] = (),
     words: Sequence[str] = (),
+    file: BinaryIO | None = None,
 ) -> pa.Table:
     """A table as it is stored.
 
@@ -107,12 +108,13 @@ def read_table(
         columns: that have to be there, and are read; None: all.
         further: columns that are read too, where there are any.
         words: columns whose dictionaries are kept.
+        file: the same file, open already.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:  # not pq.read_table: it imports all of pandas where that is installed
-        with pq.ParquetFile(path, read_dictionary=list(words), memory_map=columns is not None) as parquet:
+        with pq.ParquetFile(file or path, read_dictionary=list(words), memory_map=columns is not None) as parquet:
             present = parquet.schema_arrow.names
             missing = sorted(set(columns or ()) - set(present))
             if missing:

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..core.errors import UsageError, did_you_mean, printable
-from ..core.random_arrays import RANDOM_INPUTS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -98,46 +97,19 @@ def check_words(options: DataclassInstance) -> None:
                 raise UsageError(f"{name.replace('_', ' ')} {printable(str(word))!r}: not known; expected {known}")
 
 
-CORES = shown("cores to use per device (default: all)", "N", least=1)
-DEVICES = shown("devices to use (default 1)", "N", least=1)
-BATCH = shown("leading dimension of every input", "N", least=1)
-SHAPES = shown(
-    "shape of an input, or size of a named dimension (height=320); may be repeated",
-    "NAME=1x3x224x224",
-    flags=("--shape",),
-)
-SHAPES_FROM_RUN = shown(
-    "run the model once in its reference runtime and take the shapes, branches and trips that only data decide; inputs "
-    "are random or those of the file",
-    "INPUTS.npz",
-    bare=RANDOM_INPUTS,
-)
-PRECISION = shown(
-    "the model as a quantiser leaves it: f16, w8a8 (= i8), w8a16, w4a16, mxfp6 (weights only), as the target has them "
-    "(default: as it is)",
-    "P",
-)
-KV_CACHE = shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
-PARALLEL = shown(
-    "how devices share the work: each op, stages of the network, or what is faster (default auto)",
-    choices=("auto", "tensor", "pipeline"),
-)
-PMU_RECIPE = shown("count a named set of PMU events", "R", group="statistics")
-
 _MODULES = {
-    "CompileOptions": "compile",
-    "DEFAULT_OVERLAP_PARTS": "compile",
-    "LlmOptions": "llm",
-    "MOST_INFERENCES": "run",
-    "OpstatsOptions": "opstats",
-    "ProfileOptions": "profile",
-    "QuantizeOptions": "quantize",
-    "ReportOptions": "report",
-    "RunOptions": "run",
+    "compile": ("CompileOptions", "DEFAULT_OVERLAP_PARTS"),
+    "llm": ("LlmOptions",),
+    "opstats": ("OpstatsOptions",),
+    "profile": ("ProfileOptions",),
+    "quantize": ("QuantizeOptions",),
+    "report": ("ReportOptions",),
+    "run": ("MOST_INFERENCES", "RunOptions"),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.errors import UsageError
-from . import DEVICES, PARALLEL, check_words, shown
+from . import check_words, shown
+from .shared import DEVICES, PARALLEL
 
 MOST_TOKENS = 1 << 23  # of a prompt or a context, and users at once
 MOST_POINTS = 4096  # of a language model

@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.errors import UsageError
-from . import (
-    BATCH,
-    CORES,
-    DEVICES,
-    KV_CACHE,
-    KV_CACHES,
-    PARALLEL,
-    PMU_RECIPE,
-    PRECISION,
-    SHAPES_FROM_RUN,
-    Shapes,
-    check_words,
-    shown,
-)
+from . import KV_CACHES, Shapes, check_words, shown
+from .shared import BATCH, CORES, DEVICES, KV_CACHE, PARALLEL, PMU_RECIPE, PRECISION, SHAPES_FROM_RUN
 
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import UsageError
-from . import SHAPES, Shapes, shown
+from . import Shapes, shown
+from .shared import SHAPES
 
 MOST_SAMPLES = 100_000  # that a copy is calibrated with
 

@@ -5,19 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.errors import UsageError
-from . import (
-    BATCH,
-    CORES,
-    DEVICES,
-    KV_CACHE,
-    KV_CACHES,
-    PRECISION,
-    SHAPES,
-    SHAPES_FROM_RUN,
-    Shapes,
-    check_words,
-    shown,
-)
+from . import KV_CACHES, Shapes, check_words, shown
+from .shared import BATCH, CORES, DEVICES, KV_CACHE, PRECISION, SHAPES, SHAPES_FROM_RUN
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,7 @@ def _renderer(found: Recorded, form: str, verdict: Verdict) -> Callable[[TextIO]
 
 def _list(*, as_json: bool) -> int:
     """Names that need no file."""
-    import json
-
+    from ..core.json_files import write_json
     from ..language_models.llm import known_models
     from ..views.text.columns import columns
 
@@ -116,7 +115,7 @@ def _list(*, as_json: bool) -> int:
             }
             for each in known
         ]
-        print(json.dumps({"schema": "opscope.llm-list/1", "models": rows}, indent=1))
+        write_json({"schema": "opscope.llm-list/1", "models": rows}, sys.stdout)
         return 0
     table = [(each.name, f"{each.parameters:.4g} billion", each.source, each.found_in) for each in known]
     for line in columns(("name", "parameters", "config", "sizes found in"), table, align="<><<", limits={}):

@@ -94,12 +94,13 @@ def _ls(args: Namespace) -> None:
 
 
 def _print_content(found: Content, out: TextIO, *, as_json: bool) -> None:
+    from ..core.json_files import write_json
     from ..core.units import format_bytes
     from ..fleet.table_views import AnswerText, plain
 
     if as_json:
         head = {"version": found.version, "files": found.files, "size_bytes": found.size_bytes}
-        print(json.dumps(head | {"groups": plain(found.groups.dictionaries())}, indent=1, ensure_ascii=False), file=out)
+        write_json(head | {"groups": plain(found.groups.dictionaries())}, out)
         return
     AnswerText().render(found.groups, out)
     print(f"version {found.version}, {found.files} files, {format_bytes(found.size_bytes)}", file=out)

@@ -230,6 +230,7 @@ def _known() -> list[Option]:
 def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:
     from os import cpu_count
 
+    from ..core.json_files import write_json
     from ..views.text.columns import columns
 
     at_once = jobs or cpu_count() or 1
@@ -247,7 +248,7 @@ def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> 
             }
             for c in plan.cells
         ]
-        print(json.dumps({"cells": rows, "seconds": time_s}, indent=1, ensure_ascii=False), file=out)
+        write_json({"cells": rows, "seconds": time_s}, out)
         return
     shown = [
         [cell.model, cell.target_name or "—", cell.backend, " ".join(f"{k}={v}" for k, v in cell.options.items())]

@@ -31,7 +31,7 @@ def shapes_of(graph: Graph) -> dict[str, tuple[int, ...] | None]:
     return {tensor.name: tensor.shape for tensor in graph.tensors}
 
 
-def framed(*, mix: bool = True) -> ModelBuilder:
+def framed() -> ModelBuilder:
     """Cut a wave into frames of 4 by shape arithmetic, then a dense layer on each: what feature extractors do."""
     model = ModelBuilder()
     main = model.main

@@ -104,6 +104,16 @@ def alternate(sides: Mapping[str, Sequence[str]], *, rounds: int, timeout: float
     return samples
 
 
+def best_seconds(work: Callable[[], object], repeat: int = 3) -> float:
+    """The best of some runs: what the machine can do when nothing else disturbs it."""
+    times = []
+    for _ in range(repeat):
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
 def middle_seconds(samples: Iterable[Sample]) -> float:
     return median(sample.seconds for sample in samples)
 

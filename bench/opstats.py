@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +15,7 @@ from time import perf_counter
 import numpy as np
 import orjson
 
+from measure import best_seconds
 from opscope import api
 from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import ProgramIndex
@@ -106,16 +106,6 @@ def _detail(kind: int, tile: int) -> Detail:
     attributes = "{kernel: (1, 1), strides: (1, 1), groups: 1, channels: 4096}" if kind == HMX else ""
     shape = "Dest [1 x 1 x 1 x 32 x 1024], Src0 [1 x 1 x 1 x 32 x 4096], Src1 [4096 x 32]"
     return Detail(name, "DDR" if kind == DMA else "VTCM", "float16, i8", shape, operands, attributes)
-
-
-def seconds(work: Callable[[], object], repeat: int = 3) -> float:
-    """The best of some runs: what the machine can do when nothing else disturbs it."""
-    times = []
-    for _ in range(repeat):
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return min(times)
 
 
 def write_samples(program: Program, identity: int, folder: Path) -> list[bytes]:
@@ -221,13 +211,13 @@ def main() -> None:
         buffers = write_samples(program, identity, folder / "stats")
         records = pure_decode(buffers[0], program, identity, index)
         print(f"{SAMPLES} samples of {records} records, {len(buffers[0]) / 1e6:.1f} MB each")
-        once = seconds(lambda: pure_decode(buffers[0], program, identity, index))
+        once = best_seconds(lambda: pure_decode(buffers[0], program, identity, index))
         print(
             f"decode, with checksum and all checks: {records / once / 1e6:.1f} M records/s, "
             f"{len(buffers[0]) / once / 1e9:.2f} GB/s"
         )
         for workers in (1, 2):
-            spent = seconds(
+            spent = best_seconds(
                 lambda w=workers: api.opstats(
                     folder / "programqpc.bin", folder / "stats", folder / "out", summary=True, workers=w
                 ),
@@ -262,8 +252,8 @@ def draw(program: Program, index: LaneIndex, rows: ProgramIndex, raw: bytes) -> 
     json_bytes, proto_bytes = size_of(chrome), size_of(perfetto)
     for name, view in (("Chrome JSON", chrome), ("Perfetto protobuf", perfetto)):
         first = type(view)(head_of(program))
-        cold = seconds(lambda v=first: size_of(v), 1)
-        warm = seconds(lambda v=view: size_of(v))
+        cold = best_seconds(lambda v=first: size_of(v), 1)
+        warm = best_seconds(lambda v=view: size_of(v))
         print(
             f"{name}: {count / warm / 1e6:.2f} M spans/s ({count / cold / 1e6:.2f} with the templates of a new program)"
         )
@@ -271,12 +261,11 @@ def draw(program: Program, index: LaneIndex, rows: ProgramIndex, raw: bytes) -> 
         f"bytes per span: JSON {json_bytes / count:.0f}, protobuf {proto_bytes / count:.0f}; "
         f"{json_bytes / proto_bytes:.1f}x smaller"
     )
-    whole = seconds(lambda: size_of(chrome))
-    print(
-        f"Chrome JSON against dictionaries and orjson: {seconds(lambda: with_orjson(trace, program), 1) / whole:.1f}x"
-    )
+    whole = best_seconds(lambda: size_of(chrome))
+    dictionaries = best_seconds(lambda: with_orjson(trace, program), 1)
+    print(f"Chrome JSON against dictionaries and orjson: {dictionaries / whole:.1f}x")
     built = with_trace_builder(trace, program, 20_000)
-    print(f"protobuf against perfetto's trace builder: {count / seconds(lambda: size_of(perfetto)) / built:.0f}x")
+    print(f"protobuf against perfetto's trace builder: {count / best_seconds(lambda: size_of(perfetto)) / built:.0f}x")
 
 
 if __name__ == "__main__":

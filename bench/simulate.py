@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
-from measure import Row, main
+from measure import Row, best_seconds, main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from device_build import DMA, HMX, HVX, KINDS, READ, program_of
@@ -58,16 +57,6 @@ def tiled_program(commands: int) -> Program:
     )
 
 
-def seconds(work: Callable[[], object], repeat: int = 3) -> float:
-    """The best of some runs: what the machine can do when nothing else disturbs it."""
-    times = []
-    for _ in range(repeat):
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return min(times)
-
-
 def run_in_python(program: Program) -> None:
     built = tables(program)
     columns = [getattr(built, name) for name in built.__slots__]
@@ -79,13 +68,13 @@ def rates() -> Iterator[Row]:
     """Commands simulated, checked and written per second, of one large program."""
     large = tiled_program(1_000_000)
     count = len(large.commands)
-    compiled = seconds(lambda: simulate(large))
+    compiled = best_seconds(lambda: simulate(large))
     rate = count / compiled
     yield Row(f"simulate {count:,} commands", {"commands/s": rate}, "≥ 1,000,000/s", rate >= 1_000_000)
-    yield Row("of which checking the program", {"share": seconds(lambda: tables(large)) / compiled})
+    yield Row("of which checking the program", {"share": best_seconds(lambda: tables(large)) / compiled})
     timeline = simulate(large)
     first = Inference(program_id=0, activation=0, number=0, start_tick=0)
-    writing = seconds(lambda: collect(large, timeline, first, device=0), 1)
+    writing = best_seconds(lambda: collect(large, timeline, first, device=0), 1)
     written = len(encode_capture(collect(large, timeline, first, device=0)))
     yield Row("collect at level 70", {"commands/s": count / writing, "MB": written / 1e6})
 
@@ -93,9 +82,9 @@ def rates() -> Iterator[Row]:
 def against_python() -> Iterator[Row]:
     """The compiled loop against the same loop in Python, and against the plainest one the tests have."""
     middle, small = tiled_program(100_000), tiled_program(3_000)
-    python = seconds(lambda: run_in_python(middle)) / seconds(lambda: simulate(middle))
+    python = best_seconds(lambda: run_in_python(middle)) / best_seconds(lambda: simulate(middle))
     yield Row(f"the same loop in Python, {len(middle.commands):,} commands", {"times faster": python})
-    obvious = seconds(lambda: Reference(small).run(), 1) / seconds(lambda: simulate(small))
+    obvious = best_seconds(lambda: Reference(small).run(), 1) / best_seconds(lambda: simulate(small))
     yield Row(f"the reference of the tests, {len(small.commands):,} commands", {"times faster": obvious})
 
 

@@ -18,11 +18,11 @@ from opscope.cli import main
 from opscope.core.provenance import Provenance
 from opscope.recording.build import to_run
 from opscope.recording.folder_reader import read_columns, read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import Metric, OpRecord, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.workflows import comparing
+from run_build import write_run
 
 
 def imported(

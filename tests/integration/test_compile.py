@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +12,11 @@ import numpy as np
 import pytest
 
 from command_line import Outcome, called
-from compiler_build import Built, build
+from compiler_build import Built, build, with_bandwidth
 from compiler_laws import Order, data_arrives_before_it_is_read, places_in_use_never_overlap, work_is_conserved
 from opscope import api
 from opscope.device import Timeline, simulate
 from opscope.machine import catalogue as targets
-from opscope.machine.target import Figure, Route
 from opscope.program.program import Program
 from opscope.program.program_file import decode_program, encode_program
 from opscope.zoo import Recipe, make
@@ -141,19 +139,9 @@ def test_more_bandwidth_is_not_slower(model, recipe: Recipe) -> None:
     path, slow = model(recipe), targets.load("aic100-std")
     times = []
     for factor in (0.5, 1.0, 2.0, 4.0):
-        target = replace(slow, routes=tuple(faster(route, factor) for route in slow.routes))
-        program = api.compile_model(path, target, cores=4).program
+        program = api.compile_model(path, with_bandwidth(slow, factor), cores=4).program
         times.append(simulate(program).total_cycles)
     assert all(more <= NOISE * less for less, more in pairwise(times)), times
-
-
-def faster(route: Route, factor: float) -> Route:
-    own = route.core_bytes_per_second
-    return replace(
-        route,
-        bytes_per_second=Figure(route.bytes_per_second.value * factor, "by hand"),
-        core_bytes_per_second=None if own is None else Figure(own.value * factor, "by hand"),
-    )
 
 
 @pytest.mark.parametrize(

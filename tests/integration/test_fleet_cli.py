@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import small_models
-from opscope.cli import main
+from command_line import ended
 
 
 @pytest.fixture
@@ -20,70 +20,65 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[str, str]:
-    assert main(list(words)) == code
-    found = capsys.readouterr()
-    assert "Traceback" not in found.err
-    return found.out, found.err
-
-
 SWEEP = ("sweep", "--models", "net.onnx", "--target", "aic100-std,max32690-cm4", "--backend", "estimate", "--cores")
 
 
 def test_from_a_sweep_to_tables_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = run(capsys, *SWEEP, "1,2", "-o", "s", "--dry-run")
+    out, _ = ended(capsys, *SWEEP, "1,2", "-o", "s", "--dry-run")
     assert "4 of 4 cells to run" in out
     assert not (folder / "s").exists()
-    out, err = run(capsys, *SWEEP, "1,2", "-o", "s", "--commit", "abc", "--jobs", "1")
+    out, err = ended(capsys, *SWEEP, "1,2", "-o", "s", "--commit", "abc", "--jobs", "1")
     assert out == "3 ok, 0 failed, 1 refused of 4 cells\n"
     assert "--cores 2: max32690-cm4 has 1" in err
     assert "wrote s" in err
-    out, _ = run(capsys, *SWEEP, "1,2", "-o", "s", "--json")
+    out, _ = ended(capsys, *SWEEP, "1,2", "-o", "s", "--json")
     assert json.loads(out)["run"] == 0
-    out, _ = run(capsys, "store", "ls", "--store", "s")
+    out, _ = ended(capsys, "store", "ls", "--store", "s")
     assert "version 3" in out
-    assert json.loads(run(capsys, "store", "ls", "--store", "s", "--json")[0])["groups"][0]["ok"] == 2
+    assert json.loads(ended(capsys, "store", "ls", "--store", "s", "--json")[0])["groups"][0]["ok"] == 2
     question = "SELECT target, count(*) AS n FROM latest GROUP BY ALL ORDER BY ALL"
-    out, _ = run(capsys, "store", "query", question, "--store", "s", "--json")
+    out, _ = ended(capsys, "store", "query", question, "--store", "s", "--json")
     assert json.loads(out) == [{"target": "aic100-std", "n": 2}, {"target": "max32690-cm4", "n": 2}]
-    out, _ = run(capsys, "table", "s", "--best", "--format", "md")
+    out, _ = ended(capsys, "table", "s", "--best", "--format", "md")
     assert "| net |" in out
-    run(capsys, "table", "s", code=2)
-    out, _ = run(capsys, "trend", "s")
+    ended(capsys, "table", "s", code=2)
+    out, _ = ended(capsys, "trend", "s")
     assert out == "0 of 0 series of latency changed; 0 did not\n"
-    run(capsys, "profile", "net.onnx", "--target", "aic100-std", "--backend", "estimate", "--cores", "2", "-o", "n.run")
-    out, _ = run(capsys, "compare", "s:abc,cores=2,target=aic100-std", "n.run", "--json")
+    ended(
+        capsys, "profile", "net.onnx", "--target", "aic100-std", "--backend", "estimate", "--cores", "2", "-o", "n.run"
+    )
+    out, _ = ended(capsys, "compare", "s:abc,cores=2,target=aic100-std", "n.run", "--json")
     differences = {row["name"]: row for row in json.loads(out)["metrics"]}
     assert differences["latency"]["change"] == 0
-    run(capsys, "baseline", "check", "n.run", "s:abc,cores=2", "--fail-on", "latency>0")
-    assert run(capsys, "store", "add", "n.run", "--store", "s", "--json")[0] == '{"added": 1}\n'
-    assert json.loads(run(capsys, "store", "compact", "--store", "s", "--json")[0])["after"] == 4
-    assert "became 4" in run(capsys, "store", "gc", "--store", "s", "--superseded")[0]
-    run(capsys, "store", "export", "csv", "--store", "s", "-o", "cells.csv")
+    ended(capsys, "baseline", "check", "n.run", "s:abc,cores=2", "--fail-on", "latency>0")
+    assert ended(capsys, "store", "add", "n.run", "--store", "s", "--json")[0] == '{"added": 1}\n'
+    assert json.loads(ended(capsys, "store", "compact", "--store", "s", "--json")[0])["after"] == 4
+    assert "became 4" in ended(capsys, "store", "gc", "--store", "s", "--superseded")[0]
+    ended(capsys, "store", "export", "csv", "--store", "s", "-o", "cells.csv")
     assert len((folder / "cells.csv").read_text().splitlines()) == 6
 
 
 def test_a_baseline_lives_in_a_store(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = ("profile", "net.onnx", "--target", "aic100-std", "--backend", "estimate", "--cores", "2")
-    run(capsys, *profile, "-o", "n.run")
-    run(capsys, "store", "add", "n.run", "--store", "s", "--commit", "c")
-    run(capsys, "baseline", "save", "n.run", "-o", "s:release")
+    ended(capsys, *profile, "-o", "n.run")
+    ended(capsys, "store", "add", "n.run", "--store", "s", "--commit", "c")
+    ended(capsys, "baseline", "save", "n.run", "-o", "s:release")
     assert (
         "s:release: is there; expected a new name"
-        in run(capsys, "baseline", "save", "n.run", "-o", "s:release", code=2)[1]
+        in ended(capsys, "baseline", "save", "n.run", "-o", "s:release", code=2)[1]
     )
-    run(capsys, "baseline", "check", "n.run", "s:release", "--fail-on", "latency>0")
+    ended(capsys, "baseline", "check", "n.run", "s:release", "--fail-on", "latency>0")
     (folder / "net.onnx").unlink()
-    run(capsys, "zoo", "kws-cnn", "--no-weights", "-o", "net.onnx")
-    run(capsys, *profile, "-o", "m.run")
-    out, _ = run(
+    ended(capsys, "zoo", "kws-cnn", "--no-weights", "-o", "net.onnx")
+    ended(capsys, *profile, "-o", "m.run")
+    out, _ = ended(
         capsys, "baseline", "check", "m.run", "s:release", "--fail-on", "latency>0", "--allow", "model", code=1
     )
     assert "latency" in out
-    assert "s:other: has no such baseline" in run(capsys, "baseline", "update", "m.run", "s:other", code=2)[1]
-    assert "wrote s:release" in run(capsys, "baseline", "update", "m.run", "s:release")[1]
-    run(capsys, "baseline", "check", "m.run", "s:release", "--fail-on", "latency>0")
-    out, _ = run(capsys, "store", "query", "SELECT commit FROM cells ORDER BY ALL", "--store", "s", "--json")
+    assert "s:other: has no such baseline" in ended(capsys, "baseline", "update", "m.run", "s:other", code=2)[1]
+    assert "wrote s:release" in ended(capsys, "baseline", "update", "m.run", "s:release")[1]
+    ended(capsys, "baseline", "check", "m.run", "s:release", "--fail-on", "latency>0")
+    out, _ = ended(capsys, "store", "query", "SELECT commit FROM cells ORDER BY ALL", "--store", "s", "--json")
     assert [row["commit"] for row in json.loads(out)] == ["c", "release"]
 
 
@@ -104,9 +99,9 @@ def test_the_verbs_are_functions_too(folder: Path) -> None:
 
 def test_a_spec_file_and_axes_beside_it_are_too_much(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "sweep.toml").write_text('models = ["net.onnx"]\n[axes]\ntarget = "aic100-std"\nbackend = "estimate"\n')
-    _, err = run(capsys, "sweep", "sweep.toml", "--cores", "1", "-o", "s", code=2)
+    _, err = ended(capsys, "sweep", "sweep.toml", "--cores", "1", "-o", "s", code=2)
     assert "expected no --models and no axes beside it" in err
-    out, _ = run(capsys, "sweep", "sweep.toml", "-o", "s", "--dry-run", "--json")
+    out, _ = ended(capsys, "sweep", "sweep.toml", "-o", "s", "--dry-run", "--json")
     assert [cell["model"] for cell in json.loads(out)["cells"]] == ["net"]
 
 
@@ -117,13 +112,13 @@ def test_open_dimensions_are_given_by_shape(folder: Path, capsys: pytest.Capture
     model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
     onnx.save(model, "net.onnx")
     words = ("sweep", "--models", "net.onnx", "--target", "aic100-std", "--backend", "estimate", "-o", "s")
-    out, _ = run(capsys, *words)
+    out, _ = ended(capsys, *words)
     assert "1 refused" in out
     for keep in ("rows", "runs"):
-        out, _ = run(capsys, *words, "--shape", "height=32", "--keep", keep, *(["--fresh"] if keep == "runs" else []))
+        out, _ = ended(capsys, *words, "--shape", "height=32", "--keep", keep, *(["--fresh"] if keep == "runs" else []))
         assert out.startswith("1 ok")
     question = "SELECT DISTINCT latency_ns, options['shape'] FROM cells WHERE status = 'ok'"
-    (row,) = json.loads(run(capsys, "store", "query", question, "--store", "s", "--json")[0])
+    (row,) = json.loads(ended(capsys, "store", "query", question, "--store", "s", "--json")[0])
     assert list(row.values())[1] == "height=32"
 
 
@@ -146,7 +141,7 @@ def test_mistakes_are_one_line(
     from opscope.fleet.store import Store
 
     Store(folder / "s", create=True)
-    _, err = run(capsys, *words, code=2)
+    _, err = ended(capsys, *words, code=2)
     assert said in err
     assert len(err.splitlines()) == 1
 

@@ -53,7 +53,7 @@ def test_a_phone_has_its_own_facts_and_times_of_its_neighbour(tmp_path: Path) ->
     assert phone.basis == "vendor-model of SA8255, scaled"
     assert phone.latency is not None
     assert phone.latency.low_ns < phone.latency.value_ns < phone.latency.high_ns  # type: ignore[operator]
-    assert phone.value("vtcm_peak") == own.schematic.peak_vtcm_bytes
+    assert phone.value("vtcm_peak") == own.schematic.occupancy().max(initial=0)
     timed = [op for op in phone.ops if op.time_ns]
     assert sum(op.path_share or 0 for op in timed) == pytest.approx(1, abs=2e-3)
     run = to_run(phone, command=(), created="", sha256=None)

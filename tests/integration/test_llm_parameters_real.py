@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -18,31 +20,10 @@ Refused = pytest.importorskip("huggingface_hub.errors").StrictDataclassError
 CLASSES = transformers.models.auto.configuration_auto.CONFIG_MAPPING
 
 TOLERANCE = 1e-3  # scales of single experts and such are left out
-SMALL = {
-    "hidden_size": 64, "n_embd": 64, "d_model": 64, "num_hidden_layers": 4, "num_layers": 4, "n_layer": 4,
-    "n_layers": 4,
-    "num_attention_heads": 4, "n_head": 4, "num_heads": 4, "n_heads": 4, "num_key_value_heads": 2, "num_kv_heads": 2,
-    "intermediate_size": 96, "ffn_dim": 96, "vocab_size": 160, "max_position_embeddings": 128, "n_positions": 128,
-    "moe_intermediate_size": 48, "num_experts": 8, "num_local_experts": 8, "n_routed_experts": 8, "moe_num_experts": 8,
-    "num_experts_per_tok": 2, "moe_k": 2, "top_k_experts": 2, "n_shared_experts": 2, "word_embed_proj_dim": 64,
-    "n_group": 1, "topk_group": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
-    "v_head_dim": 16, "mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n_groups": 2,
-    "shared_expert_intermediate_size": 40, "shared_intermediate_size": 40, "linear_num_value_heads": 8,
-    "linear_num_key_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16, "rotary_dim": 8,
-    "intermediate_size_mlp": 80, "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 160,
-    "moe_layer_end_index": 3, "rope_parameters": None, "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0,
-}  # fmt: skip
-CHANGES: Mapping[str, object] = {
-    "attention_bias": True, "mlp_bias": True, "use_bias": True, "bias": True, "head_dim": 32, "use_qk_norm": True,
-    "qk_layernorm": True, "use_qkv_bias": True, "use_parallel_residual": True, "new_decoder_architecture": True,
-    "parallel_attn": False, "multi_query": False, "alibi": True, "lm_head_bias": True, "num_key_value_heads": 4,
-    "first_k_dense_replace": 2, "q_lora_rank": None, "do_layer_norm_before": False, "word_embed_proj_dim": 32,
-    "enable_bias": False, "attn_output_gate": False, "num_kv_shared_layers": 1, "attention_k_eq_v": True,
-    "enable_moe_block": True, "use_double_wide_mlp": True, "mamba_proj_bias": True, "conv_bias": True,
-    "decoder_sparse_step": 2, "num_dense_layers": 1, "moe_layer_interval": 2, "n_inner": 72, "num_experts_per_tok": 3,
-    "interleave_moe_layer_step": 2, "block_auto_adjust_ff_dim": False, "qkv_bias": False, "attention_out_bias": True,
-    "mlp_only_layers": [0], "hidden_size_per_layer_input": 0,
-}  # fmt: skip
+# Fields of a small network, by all the names that families have for them, and others that each change something.
+FIELDS = json.loads((Path(__file__).parents[1] / "support" / "language_model_fields.json").read_text(encoding="utf-8"))
+SMALL: Mapping[str, object] = FIELDS["small"]
+CHANGES: Mapping[str, object] = FIELDS["changes"]
 # Layers that a class wants to have named, and fields that it takes for what the model's own code makes of them.
 NAMED: Mapping[str, Mapping[str, object]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv", "full_attention"]},

@@ -92,7 +92,7 @@ def test_estimate_timeline_and_schematic_agree_to_the_byte(two: Path) -> None:
         assert line.work["dram_read"].sum() == sum(row.dram_read for row in moved)
         assert line.work["dram_read"].sum() == graph.prepared.value("Input Fill")
         assert line.work["dram_write"].sum() == sum(row.dram_write for row in moved)
-        assert line.usage[:, 1].max() == graph.schematic.peak_vtcm_bytes
+        assert line.usage[:, 1].max() == graph.schematic.occupancy().max(initial=0)
         assert not line.work["dram_read"][line.work["bookkeeping"]].any()
 
 

@@ -25,7 +25,6 @@ from opscope import api
 from opscope.cli import main
 from opscope.core.provenance import Provenance
 from opscope.program.program_file import decode_program
-from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import empty_trace
 from opscope.views.page.packed_columns import decode
 from opscope.views.timeline.chrome_trace import ChromeTrace
@@ -33,6 +32,7 @@ from opscope.workflows import viewing
 from opscope.workflows.program_recording import head_of
 from opscope.workflows.record import path_of
 from opstats_folder import keyword_spotter
+from run_build import write_run
 from viewers.serving import serving
 
 SECRET = b"the key under the mat"

@@ -20,9 +20,9 @@ from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.run_totals import with_breakdown
 from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.folder_reader import read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.run import CommandTable, Run
 from opscope.recording.trace import NONE, SPAN, Lane, SpanKind
+from run_build import write_run
 
 LANES = (HVX, HMX, Lane(0, 1, "HVX"), *(Lane(0, 0, f"HVX DMA read t{number}") for number in range(8)))
 WORKING = (0, 1, 2)  # the rest are transfers beside the lanes, a lane for each

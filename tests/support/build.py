@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import ceil
 
 from opscope.estimate.price import Machine
+from opscope.estimate.work import work_of
 from opscope.graph.graph import Attribute, DType, Graph, Op, Role, Tensor
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Clocks, Engine, Figure, Holds, Memory, Runtime, Scope, Support, Target, Topology
@@ -250,3 +251,8 @@ def _classifier(draw: Sketch, data: int, classes: int) -> Graph:
     data = draw.op("average_pool", (data,), (1, 1, 1, channels), kernel=(height, width))
     data = draw.op("reshape", (data,), (1, channels))
     return draw.graph(draw.same("softmax", draw.dense(data, classes)))
+
+
+def macs_of(graph: Graph) -> int:
+    """Of all ops, as often as each runs; 0 where that is not known."""
+    return sum(work_of(op, graph).macs * (op.trips or 0) for op in graph.ops)

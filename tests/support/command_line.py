@@ -23,6 +23,14 @@ class Outcome:
         return self.err
 
 
+def ended(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[str, str]:
+    """What `opscope` with these words prints on stdout and stderr, where it ends as expected."""
+    found = called(capsys, *words)
+    assert found.code == code, found.err
+    assert "Traceback" not in found.err
+    return found.out, found.err
+
+
 def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     """`opscope` with these words."""
     try:

@@ -24,7 +24,7 @@ from opscope.compiler.plan import Part, Plan, Schedule
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
-from opscope.machine.target import Figure, Holds, Route, Target
+from opscope.machine.target import Figure, Holds, Target
 from opscope.options import CompileOptions
 from opscope.program.program import Program
 
@@ -55,20 +55,23 @@ def small_target(
         buffers=_figure(buffers),
     )
     topology = replace(target.topology, cores=_figure(cores), devices=_figure(devices))
-    routes = tuple(_faster(route, bandwidth) for route in target.routes)
-    return replace(target, memories=memories, tiling=tiling, topology=topology, routes=routes)
+    return with_bandwidth(replace(target, memories=memories, tiling=tiling, topology=topology), bandwidth)
 
 
 def _figure(value: float) -> Figure:
     return Figure(value, "by hand")
 
 
-def _faster(route: Route, factor: float) -> Route:
-    own = route.core_bytes_per_second
+def with_bandwidth(target: Target, factor: float) -> Target:
+    """The target with so many times the bandwidth of every route, and of every core on it."""
+
+    def scaled(figure: Figure | None) -> Figure | None:
+        return None if figure is None else _figure(figure.value * factor)
+
     return replace(
-        route,
-        bytes_per_second=_figure(route.bytes_per_second.value * factor),
-        core_bytes_per_second=_figure(own.value * factor) if own is not None else None,
+        target,
+        memories=tuple(replace(m, core_bytes_per_second=scaled(m.core_bytes_per_second)) for m in target.memories),
+        routes=tuple(replace(r, bytes_per_second=scaled(r.bytes_per_second)) for r in target.routes),
     )
 
 

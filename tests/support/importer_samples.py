@@ -15,6 +15,14 @@ def sample(name: str) -> Recording:
     return read_profile(SAMPLES / name)
 
 
+def changed(tmp_path: Path, name: str, old: str, new: str) -> Recording:
+    """That file with other words in it."""
+    text = (SAMPLES / name).read_text()
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new))
+    return read_profile(tmp_path / name)
+
+
 def op(imported: Recording, name: str) -> OpRecord:
     return next(op for op in imported.ops if op.name == name)
 

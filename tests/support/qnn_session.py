@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 
 from opscope.plugins.qnn.importers.events import (
-    ESTIMATES,
     EXECUTE,
     FINALIZE,
     FINALIZE_TIME,
@@ -312,7 +311,7 @@ def prepared(graph: Graph, *, compile_us: int, modelled: bool = True) -> Message
         rows.append((f"Simulated (Accelerator exec time us{word})", round(cycles / MHZ), "US"))
     rows += [("Input Fill", graph.total("dram_read"), "BYTES"), ("Output Spill", graph.total("dram_write"), "BYTES")]
     rows.append(("Missing Ops (Number of Ops with no Costs associated)", 0, "COUNT"))
-    estimates = Event(ESTIMATES, 0, "US", tuple(Event(*row) for row in rows))
+    estimates = Event("Performance Estimates", 0, "US", tuple(Event(*row) for row in rows))
     return Message(graph.name, FINALIZE, (time, estimates, Event("QNN Trace Hextimate Event", None, "OBJECT")))
 
 

@@ -1,8 +1,9 @@
-"""Programs and times by hand for the runtime: the least that a test needs."""
+"""Programs and times by hand for the runtime, and runs in folders: the least that a test needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from opscope.core.meaning import Carries, Does
 from opscope.device.host.pipeline import Pipeline
 from opscope.options import RunOptions
 from opscope.program.program import COMMAND, Channel, Group, MemoryInfo, MemoryMetrics, Program, StatsOptions
+from opscope.recording.folder_writer import RunFolder, write_part
 from opscope.recording.host_times import INFERENCE, HostTimes, Rows
+from opscope.recording.run import Run
 
 HOST_US = {  # beside the bytes of a stage
     "enqueue": 7.0,
@@ -87,3 +90,14 @@ def rows_of(*starts_ns: int, activation: int = 0) -> Rows:
     rows["exec_ticks"], rows["input_wait_ticks"] = 192, 19
     rows["queue_depth"], rows["in_queue"] = 2, 3
     return rows
+
+
+def write_run(run: Run, path: Path) -> None:
+    """A Run that is in memory, as a folder."""
+    folder = RunFolder(path)
+    try:
+        write_part(run.trace, folder.part(0))
+        folder.fill(run, [(folder.part(0), 0)])
+        folder.appear()
+    finally:
+        folder.discard()

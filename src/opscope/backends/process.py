@@ -145,14 +145,12 @@ def run_worker(
     *,
     longest_s: float,
     python: Path | None = None,
-    variables: Mapping[str, str] | None = None,
 ) -> tuple[Mapping[str, object] | None, Ended]:
     """Have a request answered by another process; None: it left no answer. `backends/worker.py` is the other end.
 
     Args:
         worker: a module of ours that calls `worker.answer`, or a file with a function `work`, for another Python.
         python: the interpreter for such a file; ours when not given.
-        variables: of the environment, besides ours.
     """
     ask, reply = folder.with_name("request.json"), folder.with_name("answer.json")
     ask.write_text(json.dumps({**request, "schema": other_end.SCHEMA}), encoding="utf-8")
@@ -165,7 +163,7 @@ def run_worker(
         command = [interpreter, "-P", "-m", worker, str(ask), str(reply)]
         package = str(Path(__file__).resolve().parents[2])
         ours = {"PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-    ended = run(command, folder, longest_s=longest_s, variables={**ours, **(variables or {})})
+    ended = run(command, folder, longest_s=longest_s, variables=ours)
     return _read_answer(reply, str(worker)), ended
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from .. import __version__
 from ..commands.progress import step
-from ..core.errors import ProfilerError, UsageError, did_you_mean, printable
+from ..core.errors import ProfilerError, UsageError, did_you_mean, os_reason, printable
 from ..core.plugins import load_place, manifests, problems
 
 if TYPE_CHECKING:  # what a verb needs is imported when there is one
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except OSError as error:  # a full disk, a file that went away
         step("")
-        place, reason = printable(str(error.filename or "output")), error.strerror or type(error).__name__
+        place, reason = printable(str(error.filename or "output")), os_reason(error)
         print(f"opscope: {place}: cannot be used ({reason}); expected a place to read and write", file=sys.stderr)
         return 2
     except MemoryError:

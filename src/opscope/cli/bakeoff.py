@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import MODEL_HELP, add_shape, positive, write_result
+from ..commands.command import MODEL_HELP, add_format, add_shape, positive, write_result
 from ..core.errors import UsageError, printable
-from .sweep import Teller, listed
+from .sweep import Teller, limits_of, listed
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -52,8 +52,7 @@ interrupted: with -o, what had ended is kept.
         parser.add_argument("--data", metavar="DIR|F.npz", help="calibrate quantised copies with it")
         add_shape(parser)
         parser.add_argument("-o", "--output", metavar="STORE", help="keep rows there, and run only what it lacks")
-        parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
-        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        add_format(parser, FORMATS)
         parser.add_argument(
             "--budget",
             metavar="latency=20ms,ram=512KB,energy=1mJ,cpu-share=10%",
@@ -65,10 +64,8 @@ interrupted: with -o, what had ended is kept.
         parser.add_argument("--memory-limit", metavar="SIZE", help="of a process (default: its part of the machine's)")
 
     def run(self, args: Namespace) -> int:
-        from ..core.units import parse_seconds, parse_size
-        from ..fleet.sweep import SweepOptions
         from ..selection.bakeoff import bakeoff
-        from ..selection.within import parse_limits, within
+        from ..selection.rows import parse_limits, within
 
         limits = parse_limits(args.budget) if args.budget else {}
         words = {
@@ -88,12 +85,7 @@ interrupted: with -o, what had ended is kept.
                 data=args.data,
                 shapes=dict(args.shape),
                 store=args.output,
-                options=SweepOptions(
-                    jobs=args.jobs,
-                    retry_failed=args.retry_failed,
-                    time_limit_s=parse_seconds(args.time_limit),
-                    memory_limit_bytes=None if args.memory_limit is None else parse_size(args.memory_limit),
-                ),
+                options=limits_of(args),
                 started=teller.start,
                 progress=teller.show,
             )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -54,7 +53,6 @@ precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A run that wa
         source = ", ".join(Path(path).name for path in args.sources)
         writer = Writer(found, args.target, source)
         document = calibrated_json(found)
-        text = json.dumps(document, indent=1) + "\n"
         if args.by is None:
             args.output.parent.mkdir(parents=True, exist_ok=True)
             writer.target(args.output)
@@ -62,21 +60,12 @@ precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A run that wa
         else:
             writer.chips(args.output)
             beside = args.output / "calibration.json"
-        write_result(_writes(text), beside)
+        write_result(_writer(document), beside)
         page = beside.with_suffix(".html")
         write_result(lambda out: CalibrationPage().render(found, out), page)
         lines = [*calibrated_text(found), "", f"written: {args.output}, {beside}, {page}"]
-        write_result(_writes(text if args.json else "\n".join(lines) + "\n"), None)
+        write_result(_writer(document if args.json else lines), None)
         return 0
-
-
-def _writes(text: str) -> Callable[[TextIO], None]:
-    """What `write_result` asks for, of a text that is there."""
-
-    def write(out: TextIO) -> None:
-        out.write(text)
-
-    return write
 
 
 def add_measurements(parser: ArgumentParser) -> None:
@@ -125,13 +114,18 @@ Rows of other chips (column chip) are left out where some are of the target. Exi
         rows, skipped = api.validate(args.target, args.sources, models=args.models, progress=step)
         step("")
         failed = [line for quantity, some in of_quantities(rows) for line in _failed(quantity, judged(some), args)]
-        if args.json:
-            document = {**errors_json(args.target, rows, skipped), "failed": failed}
-            write_result(_writes(json.dumps(document, indent=1) + "\n"), None)
-        else:
-            lines = [*errors_text(rows, skipped), *failed]
-            write_result(_writes("\n".join(lines) + "\n"), None)
+        document = {**errors_json(args.target, rows, skipped), "failed": failed}
+        write_result(_writer(document if args.json else [*errors_text(rows, skipped), *failed]), None)
         return 1 if failed else 0
+
+
+def _writer(found: Mapping[str, object] | Sequence[str]) -> Callable[[TextIO], None]:
+    """What `write_result` asks for: of a document, or of lines."""
+    from ..core.json_files import write_json
+
+    if isinstance(found, Mapping):
+        return lambda out: write_json(found, out)
+    return lambda out: print(*found, sep="\n", file=out)
 
 
 def _failed(quantity: Quantity, found: Validation, args: Namespace) -> list[str]:

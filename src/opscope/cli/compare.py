@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING
 
-from ..commands.command import positive, write_result
+from ..commands.command import View, add_format, positive, write_result
 from ..core.errors import UsageError, printable
 from ..core.meaning import ALLOWABLE, COMPARED_BY
 
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from ..gate.comparison import Comparison, SideBySide
     from ..gate.figures import Figures
     from ..recording.run import Run
-
-_Shown_contra = TypeVar("_Shown_contra", contravariant=True)
-
-
-class _View(Protocol[_Shown_contra]):
-    def render(self, found: _Shown_contra, out: TextIO, /) -> None: ...
-
 
 FORMATS = ("text", "json", "md", "junit", "github")
 SIDE_FORMATS = ("text", "md", "json")
@@ -98,8 +91,7 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
         metavar="WHAT,…",
         help=f"compare although these differ: {', '.join(ALLOWABLE)}",
     )
-    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+    add_format(parser, FORMATS, "default: text")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
     parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
     parser.add_argument(
@@ -115,7 +107,7 @@ def show(comparison: Comparison, args: Namespace) -> int:
     from ..views.text.compare_markdown import CompareMarkdown
     from ..views.text.compare_text import CompareText
 
-    views: dict[str, _View[Comparison]] = {
+    views: dict[str, View[Comparison]] = {
         "text": CompareText(by=args.by, top=args.top),
         "md": CompareMarkdown(by=args.by, top=args.top),
         "github": CompareGithub(by=args.by, top=args.top),
@@ -153,7 +145,7 @@ def _columns(found: SideBySide, args: Namespace) -> int:
     from ..views.text.compare_markdown import SideBySideMarkdown
     from ..views.text.compare_text import SideBySideText
 
-    views: dict[str, _View[SideBySide]] = {
+    views: dict[str, View[SideBySide]] = {
         "text": SideBySideText(top=args.top),
         "md": SideBySideMarkdown(top=args.top),
         "json": SideBySideJson(),

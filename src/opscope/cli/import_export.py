@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TextIO
 
-from ..commands.command import positive, write_result
+from ..commands.command import command_line, positive, write_result
 from ..core.errors import UsageError
 from ..core.provenance import Provenance
 from ..core.units import parse_hertz
@@ -82,7 +82,7 @@ Several files make one run: give those that are about the same one. Exit codes: 
             provenance=args.provenance,
             clock_hz=None if args.clock is None else parse_hertz(args.clock),
             align=args.align,
-            command=("opscope", *sys.argv[1:]),
+            command=command_line(),
         )
         show(recorded, as_json=args.json, top=args.top, more="--top N")
         if args.output is not None:

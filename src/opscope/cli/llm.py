@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import write_result
+from ..commands.command import add_format, command_line, print_checks, write_result
 from ..commands.options import add_options, options_from
 from ..commands.progress import counted, step
 from ..core.errors import UsageError
@@ -44,8 +44,7 @@ others in its page. Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or
         parser.add_argument("--list", action="store_true", help="print the built-in names, and nothing else")
         parser.add_argument("--target", metavar="T", help="name (see `opscope targets`) or TOML file")
         add_options(parser, LlmOptions)
-        parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
-        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        add_format(parser, FORMATS)
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder to leave a run in")
         parser.add_argument(
             "--budget",
@@ -68,17 +67,16 @@ others in its page. Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or
             args.target,
             options_from(args, LlmOptions),
             run=args.output,
-            command=("opscope", *sys.argv[1:]),
+            command=command_line(),
             progress=counted("points"),
         )
         step("")
         verdict = judge_tokens(language_model_of(found), limits)
         write_result(_renderer(found, args.format, verdict), None)
-        for check in verdict.checks:
-            print(("ok    " if check.passed else "FAIL  ") + check.reason, file=sys.stderr)
+        code = print_checks(verdict)
         if found.folder is not None:
             print(f"wrote {found.folder}", file=sys.stderr)
-        return 0 if verdict.passed else 1
+        return code
 
 
 def _renderer(found: Recorded, form: str, verdict: Verdict) -> Callable[[TextIO], None]:
@@ -102,8 +100,7 @@ def _renderer(found: Recorded, form: str, verdict: Verdict) -> Callable[[TextIO]
 
 def _list(*, as_json: bool) -> int:
     """Names that need no file."""
-    import json
-
+    from ..core.json_files import write_json
     from ..language_models.llm import known_models
     from ..views.text.columns import columns
 
@@ -118,7 +115,7 @@ def _list(*, as_json: bool) -> int:
             }
             for each in known
         ]
-        print(json.dumps({"schema": "opscope.llm-list/1", "models": rows}, indent=1))
+        write_json({"schema": "opscope.llm-list/1", "models": rows}, sys.stdout)
         return 0
     table = [(each.name, f"{each.parameters:.4g} billion", each.source, each.found_in) for each in known]
     for line in columns(("name", "parameters", "config", "sizes found in"), table, align="<><<", limits={}):

@@ -5,25 +5,19 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..commands.command import add_shape, keep_input, positive, write_result
+from ..commands.command import View, add_format, add_shape, command_line, keep_input, positive, write_result
 from ..commands.progress import step
 from ..core.errors import UsageError
 from .profile import add_option, choose_source, chosen_options, known_options, merged
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from ..core.manifest import Value
     from ..rewrites.outcome import Optimized
 
 FORMATS = ("text", "md", "json")
 _OWN = ("data",)  # of `optimize` itself; a backend that quantises gets the same
-
-
-class _View(Protocol):
-    def render(self, found: Optimized, out: TextIO, /) -> None: ...
 
 
 class OptimizeCommand:
@@ -65,8 +59,7 @@ so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usa
             "--replay", type=Path, metavar="STEPS", help="take the steps of this file, and search for no others"
         )
         parser.add_argument("--jobs", type=positive, metavar="N", help="trials at once (default: cores)")
-        parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
-        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        add_format(parser, FORMATS)
         add_shape(parser)
         group = parser.add_argument_group("options of the judge, as for `opscope profile`")
         for option in merged([option for options in known.values() for option in options]):
@@ -93,11 +86,15 @@ so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usa
             max_error=MAX_ERROR if args.max_error is None else args.max_error,
             replay=args.replay,
             jobs=args.jobs,
-            command=("opscope", *sys.argv[1:]),
+            command=command_line(),
             step=step,
         )
         step("")
-        views: dict[str, _View] = {"text": OptimizedText(), "md": OptimizedMarkdown(), "json": OptimizedJson()}
+        views: dict[str, View[Optimized]] = {
+            "text": OptimizedText(),
+            "md": OptimizedMarkdown(),
+            "json": OptimizedJson(),
+        }
         write_result(lambda out: views[args.format].render(found, out), None)
         for place in (found.output, found.folder):
             print(f"wrote {place}", file=sys.stderr)

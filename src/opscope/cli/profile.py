@@ -8,7 +8,16 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import MODEL_HELP, add_shape, keep_input, positive, screen_width, wants_colour, write_result
+from ..commands.command import (
+    MODEL_HELP,
+    add_shape,
+    command_line,
+    keep_input,
+    positive,
+    screen_width,
+    wants_colour,
+    write_result,
+)
 from ..commands.progress import counted, step
 from ..core.errors import UsageError
 from ..core.manifest import Can
@@ -101,7 +110,7 @@ unreadable input.
             advise=args.advise,
             run=args.output or Path(f"{name_of(args.model)}.run"),
             fresh=args.fresh,
-            command=("opscope", *sys.argv[1:]),
+            command=command_line(),
             step=step,
             progress=counted("compiling"),
         )

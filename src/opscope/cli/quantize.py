@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import keep_input, positive, write_result
+from ..commands.command import command_line, keep_input, positive, write_result
 from ..commands.options import add_options, options_from
 from ..commands.progress import step
 from ..core.errors import UsageError
@@ -76,7 +76,7 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
             backend=args.backend,
             backend_options=chosen,
             runs=args.runs,
-            command=("opscope", *sys.argv[1:]),
+            command=command_line(),
             step=step,
         )
         step("")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import MODEL_HELP, keep_input, positive, write_result
+from ..commands.command import MODEL_HELP, add_format, command_line, keep_input, positive, print_checks, write_result
 from ..commands.options import add_options, options_from
 from ..core.errors import UsageError
 from ..core.plugins import manifests
@@ -39,8 +38,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         styles = [style.name for manifest in manifests() for style in manifest.report_styles]
         parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
-        parser.add_argument("--format", choices=FORMATS, default="text", help="default: text; svg: the arena, drawn")
-        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        add_format(parser, FORMATS, "default: text; svg: the arena, drawn")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write here instead of stdout")
         parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
         parser.add_argument("--all", action="store_true", help="every layer, in order")
@@ -65,10 +63,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         else:
             report = api.report(args.model, target=args.target, options=options)
         write_result(_renderer(report, args), args.output)
-        verdict = judge(report, limits)
-        for check in verdict.checks:
-            print(("ok    " if check.passed else "FAIL  ") + check.reason, file=sys.stderr)
-        return 0 if verdict.passed else 1
+        return print_checks(judge(report, limits))
 
 
 def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
@@ -86,7 +81,7 @@ def _renderer(report: Report, args: Namespace) -> Callable[[TextIO], None]:
         from .. import api
         from ..views.page.page import RunPage
 
-        recorded = api.report_run(report, command=("opscope", *sys.argv[1:]))
+        recorded = api.report_run(report, command=command_line())
         return lambda out: RunPage().render(recorded.run, recorded.findings, out)
     if args.format == "svg":
         if not report.arena:

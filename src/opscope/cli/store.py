@@ -6,9 +6,9 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..commands.command import positive, write_result
+from ..commands.command import View, add_format, positive, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from ..fleet.compaction import Cleaned
     from ..fleet.keeping import Content
     from ..fleet.table import Table
-
-
-class _View(Protocol):
-    def render(self, table: Table, out: TextIO, /) -> None: ...
 
 
 FORMS = ("csv", "json", "xlsx", "mlflow")
@@ -98,12 +94,13 @@ def _ls(args: Namespace) -> None:
 
 
 def _print_content(found: Content, out: TextIO, *, as_json: bool) -> None:
+    from ..core.json_files import write_json
     from ..core.units import format_bytes
     from ..fleet.table_views import AnswerText, plain
 
     if as_json:
         head = {"version": found.version, "files": found.files, "size_bytes": found.size_bytes}
-        print(json.dumps(head | {"groups": plain(found.groups.dictionaries())}, indent=1, ensure_ascii=False), file=out)
+        write_json(head | {"groups": plain(found.groups.dictionaries())}, out)
         return
     AnswerText().render(found.groups, out)
     print(f"version {found.version}, {found.files} files, {format_bytes(found.size_bytes)}", file=out)
@@ -164,8 +161,7 @@ examples:
         parser.add_argument("--metric", default="latency", metavar="M", help="as limits name them (default latency)")
         parser.add_argument("--best", action="store_true", help="of several cells in one place the best, and which")
         parser.add_argument("--where", metavar="SQL", help="a condition on the cells")
-        parser.add_argument("--format", choices=("text", "md", "html", "json"), default="text", help="default: text")
-        parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
+        add_format(parser, ("text", "md", "html", "json"), "default: text")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
 
     def run(self, args: Namespace) -> int:
@@ -180,7 +176,7 @@ examples:
             best=args.best,
             where=args.where,
         )
-        views: dict[str, _View] = {
+        views: dict[str, View[Table]] = {
             "text": TableText(),
             "md": TableMarkdown(),
             "html": TableHtml(),

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -138,20 +139,21 @@ def listed(name: str, text: str) -> tuple[str, ...]:
     return values
 
 
-def _options(args: Namespace) -> SweepOptions:
+def limits_of(args: Namespace) -> SweepOptions:
+    """What a command line says of the processes that cells run in."""
     from ..core.units import parse_seconds, parse_size
     from ..fleet.sweep import SweepOptions as Options
 
     return Options(
         jobs=args.jobs,
-        scheduler=args.scheduler,
-        cluster=args.cluster,
-        keep=args.keep,
         retry_failed=args.retry_failed,
-        fresh=args.fresh,
         time_limit_s=parse_seconds(args.time_limit),
         memory_limit_bytes=None if args.memory_limit is None else parse_size(args.memory_limit),
     )
+
+
+def _options(args: Namespace) -> SweepOptions:
+    return replace(limits_of(args), scheduler=args.scheduler, cluster=args.cluster, keep=args.keep, fresh=args.fresh)
 
 
 class Teller:
@@ -228,6 +230,7 @@ def _known() -> list[Option]:
 def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:
     from os import cpu_count
 
+    from ..core.json_files import write_json
     from ..views.text.columns import columns
 
     at_once = jobs or cpu_count() or 1
@@ -245,7 +248,7 @@ def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> 
             }
             for c in plan.cells
         ]
-        print(json.dumps({"cells": rows, "seconds": time_s}, indent=1, ensure_ascii=False), file=out)
+        write_json({"cells": rows, "seconds": time_s}, out)
         return
     shown = [
         [cell.model, cell.target_name or "—", cell.backend, " ".join(f"{k}={v}" for k, v in cell.options.items())]

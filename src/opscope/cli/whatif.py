@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..commands.command import add_shape, positive, write_result
+from ..commands.command import add_shape, command_line, positive, write_result
 from ..commands.progress import counted
 from ..core.errors import UsageError
 from ..core.manifest import Can
@@ -60,7 +60,7 @@ examples:
             shapes=dict(args.shape),
             jobs=args.jobs,
             runs=args.output,
-            command=("opscope", *sys.argv[1:]),
+            command=command_line(),
             progress=counted("compiling"),
         )
         view = WhatIfJson() if args.json else WhatIfText()

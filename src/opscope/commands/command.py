@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from ..core.errors import UsageError
 from ..core.files import replacing
 
+if TYPE_CHECKING:
+    from ..gate.verdict import Verdict
+
+_Shown_contra = TypeVar("_Shown_contra", contravariant=True)
 MODEL_HELP = "ONNX, TensorFlow Lite, MLIR or .pt2 file; package.module:factory or hf:FOLDER for PyTorch"
 
 
@@ -28,6 +32,12 @@ class Command(Protocol):
         """Execute the verb; return the exit code of the process."""
 
 
+class View(Protocol[_Shown_contra]):
+    """Writes one kind of result."""
+
+    def render(self, found: _Shown_contra, out: TextIO, /) -> None: ...
+
+
 def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
     """Write to stdout (None or `-`), or to a file that appears complete or not at all."""
     if output is None or str(output) == "-":
@@ -40,6 +50,18 @@ def write_result(write: Callable[[TextIO], None], output: Path | None) -> None:
     with replacing(output) as raw, TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
         write(stream)
     print(f"wrote {output}", file=sys.stderr)
+
+
+def command_line() -> tuple[str, ...]:
+    """What the user typed, as runs keep it."""
+    return ("opscope", *sys.argv[1:])
+
+
+def print_checks(verdict: Verdict) -> int:
+    """A line on stderr for each limit of a budget; return the exit code."""
+    for check in verdict.checks:
+        print(("ok    " if check.passed else "FAIL  ") + check.reason, file=sys.stderr)
+    return 0 if verdict.passed else 1
 
 
 def forget_reader() -> None:
@@ -74,6 +96,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def add_format(
+    parser: ArgumentParser, formats: Sequence[str], words: str = "of what is printed (default: text)"
+) -> None:
+    """Add `--format`, and `--json` as a short form of it."""
+    parser.add_argument("--format", choices=formats, default="text", help=words)
+    parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
 
 
 def add_shape(parser: ArgumentParser, of: str = "") -> None:

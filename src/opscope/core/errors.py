@@ -53,6 +53,22 @@ def printable(text: str, limit: int = 120) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
+def in_words(error: BaseException, limit: int = 200) -> str:
+    """An error of somebody else's code, in one line: its class and what it says."""
+    return printable(f"{type(error).__name__}: {error}", limit)
+
+
+def first_line(error: BaseException, limit: int = 300) -> str:
+    """What an error of many lines says first, to go on behind it; its class where it says nothing."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return printable(line, limit).rstrip(".;:") or type(error).__name__
+
+
+def os_reason(error: OSError) -> str:
+    """Why the operating system refused, in its words."""
+    return error.strerror or type(error).__name__
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The nearest known word, as a question; nothing where none is near."""
     from difflib import get_close_matches  # only a mistake needs it

@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO, TextIO
 
-from .errors import UsageError
+from .errors import UsageError, os_reason
 
 PROGRAM_FILE = "programqpc.bin"
 _CHUNK_BYTES = 1 << 20
@@ -37,8 +37,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         if not in_place:
             temporary.replace(path)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+        raise UsageError(f"{path}: cannot be written ({os_reason(error)}); expected a writable place") from error
     finally:  # after an interrupt, too
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -64,8 +63,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+        raise UsageError(f"{path}: cannot be written ({os_reason(error)}); expected a writable place") from error
     write_whole(path, lambda out: out.write(data))
 
 

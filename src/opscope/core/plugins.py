@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .errors import UsageError, printable
+from .errors import UsageError, in_words
 from .manifest import Manifest, TraceWords
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def load_place(manifest: Manifest, place: str) -> object:
         found: object = import_module(module, manifest.package)
         return getattr(found, attribute) if attribute else found
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"plug-in {manifest.name} ({place}): cannot be loaded ({_reason(error)})") from error
+        raise UsageError(f"plug-in {manifest.name} ({place}): cannot be loaded ({in_words(error)})") from error
 
 
 def target_folder(manifest: Manifest) -> Path | None:
@@ -97,15 +97,11 @@ def _read(name: str, value: str) -> Manifest | str:
     try:
         found = getattr(import_module(module), attribute)
     except Exception as error:  # whatever a package of someone else's raises
-        return f"plug-in {name} ({value}): cannot be loaded ({_reason(error)})"
+        return f"plug-in {name} ({value}): cannot be loaded ({in_words(error)})"
     if not isinstance(found, Manifest):
         return f"plug-in {name} ({value}): is no manifest; expected an opscope.core.manifest.Manifest"
     mistake = next(found.mistakes(), None)
     return found if mistake is None else f"plug-in {name} ({value}): {mistake}"
-
-
-def _reason(error: Exception) -> str:
-    return printable(f"{type(error).__name__}: {error}", 200)
 
 
 def _entries() -> list[tuple[str, str]]:

@@ -279,7 +279,7 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
         return []
     vector = max(machine.target.engines, key=lambda each: each.threads)
     issue = route.issue_cycles.value if route.issue_cycles is not None else 0.0
-    own = route.core_bytes_per_second
+    own = machine.target.core_rate(route)
     rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
     sent = task.work.read_bytes / machine.lanes / rate
     return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]

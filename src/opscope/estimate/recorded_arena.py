@@ -89,12 +89,12 @@ def arena_of(report: Report, graph_edges: npt.NDArray[np.void]) -> Arena:
         life = slice(buffer.first, buffer.last + 1)
         reach[life] = np.maximum(reach[life], address + buffer.size_bytes)
     in_use = live_bytes([buffer for buffer, _, _ in placed], steps)
-    seats = _Seats(report.graph, graph_edges)
+    holders = _Holders(report.graph, graph_edges)
     if reach.max(initial=0) <= _FURTHEST:
         for buffer, address, mark in placed:
-            seats.take(buffer, address, mark)
-        seats.hand_over()
-    return Arena(tuple(seats.marks), tuple(seats.blocks), tuple(seats.edges), in_use, tuple(reach.tolist()))
+            holders.take(buffer, address, mark)
+        holders.hand_over()
+    return Arena(tuple(holders.marks), tuple(holders.blocks), tuple(holders.edges), in_use, tuple(reach.tolist()))
 
 
 def _placed(block: ArenaBlock) -> tuple[Buffer, int, Mark]:
@@ -105,7 +105,7 @@ def _placed(block: ArenaBlock) -> tuple[Buffer, int, Mark]:
     return buffer, block.address, Mark(kind, block.name, block.first)
 
 
-class _Seats:
+class _Holders:
     """Finds a layer or mark for every buffer, and says with dependencies how long that holds it."""
 
     def __init__(self, graph: Graph, graph_edges: npt.NDArray[np.void]) -> None:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import UsageError, printable
+from ..core.errors import UsageError, in_words, printable
 from ..core.files import write_bytes
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Place:
         except Exception as error:
             if self.is_local and not isinstance(error, OSError):
                 raise
-            problem = printable(f"{type(error).__name__}: {error}", 200)
+            problem = in_words(error)
             raise UsageError(
                 f"{printable(self.address)}: cannot be used ({problem}); expected a place of yours"
             ) from error

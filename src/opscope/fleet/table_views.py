@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TextIO
 
 from ..core.errors import printable
+from ..core.json_files import write_json
 from ..core.units import UNKNOWN
 from ..views import markdown
 from ..views.text.columns import columns
@@ -63,7 +63,7 @@ class TableJson:
             for (row, column), e in table.entries.items()
         ]
         found = {"metric": table.metric, "unit": table.unit, "rows": table.rows, "columns": table.columns}
-        print(json.dumps(found | {"cells": entries}, indent=1, ensure_ascii=False), file=out)
+        write_json(found | {"cells": entries}, out)
 
 
 def _grid(table: Table) -> tuple[list[str], list[list[str]]]:
@@ -101,7 +101,7 @@ class AnswerJson:
     """An answer to SQL, one object per row."""
 
     def render(self, answer: Answer, out: TextIO) -> None:
-        print(json.dumps([plain(row) for row in answer.dictionaries()], indent=1, ensure_ascii=False), file=out)
+        write_json([plain(row) for row in answer.dictionaries()], out)
 
 
 def shown(value: object) -> str:

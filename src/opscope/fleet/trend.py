@@ -73,7 +73,7 @@ class Series:
     """The points of one model on one target with one choice of options, oldest first."""
 
     name: str
-    provenance: str
+    provenance: Provenance
     unit: str
     better: str
     points: tuple[Point, ...]
@@ -106,8 +106,8 @@ def trend(
     found = []
     for group in groups.values():
         points = tuple(_point(row, metric) for row in group[-_MOST_POINTS:])
-        provenance = str(group[0]["provenance"])
-        places = _exact(points) if Provenance(provenance) in EXACT else _noisy(points, seed)
+        provenance = Provenance(str(group[0]["provenance"]))
+        places = _exact(points) if provenance in EXACT else _noisy(points, seed)
         found.append(Series(_name(group[-1]), provenance, unit, better, points, tuple(places)))
     found.sort(key=lambda series: (-max((abs(change.ratio) for change in series.changes), default=-1.0), series.name))
     return _with_reasons(store, found, explained)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TextIO
 
 from ..core.errors import printable
+from ..core.json_files import write_json
 from ..core.units import format_ns
 from ..gate.comparison import show_value
 from .trend import Change, Series
@@ -48,7 +48,7 @@ class TrendJson:
     """For programs."""
 
     def render(self, found: list[Series], out: TextIO) -> None:
-        print(json.dumps([_series(series) for series in found], indent=1, ensure_ascii=False), file=out)
+        write_json([_series(series) for series in found], out)
 
 
 def _series(series: Series) -> dict[str, object]:

@@ -49,7 +49,7 @@ def families_of(base: Figures, new: Figures, pairs: Iterable[Pair]) -> tuple[Fam
     return tuple(sorted(found, key=lambda family: (-abs(family.change_ns), family.name)))
 
 
-def farthest(found: Sequence[Family], provenance: str) -> Iterable[str]:
+def farthest(found: Sequence[Family], provenance: Provenance) -> Iterable[str]:
     """A line that names those that are off most."""
     whole = sum(family.measured_ns for family in found)
     said = [

@@ -190,5 +190,5 @@ def _lanes(lanes: tuple[LaneTotal, ...], word: str) -> Iterator[tuple[str, float
 
 
 def engine_class(lane: str) -> str:
-    """The lane without the number of its thread: `HVX t3` is an HVX."""
+    """The lane without the number of its thread: `vector t3` is a `vector`."""
     return re.sub(r"[ #_]t?\d+$", "", lane) or lane

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ..core.errors import ImportFileError, printable
+from ..core.errors import ImportFileError, os_reason, printable
 
 HEAD_BYTES = 1 << 20  # what formats are told apart by
 MOST_BYTES = 1 << 31
@@ -115,7 +115,7 @@ def _members(path: Path) -> Iterator[bytes]:
 
 
 def _unreadable(error: OSError) -> str:
-    return f"cannot be read ({error.strerror or type(error).__name__}); expected a profile file"
+    return f"cannot be read ({os_reason(error)}); expected a profile file"
 
 
 def read_text(path: Path) -> str:

@@ -43,7 +43,7 @@ class Simulation:
 @dataclass(frozen=True, slots=True)
 class PmuEvent:
     """Something the performance monitoring unit can count. `counts` is one of `program.PMU_COUNTS`, or one of them
-    with the name of a thread group behind a colon: "busy_cycles:HMX"."""
+    with the name of a thread group behind a colon: "busy_cycles:NAME"."""
 
     name: str
     counts: str

@@ -187,7 +187,9 @@ class Memory:
     write_efficiency: Figure | None = None  # share of that which writes reach, where they are slower than reads
     burst_bytes: Figure | None = None  # of one access: of an input with fewer bytes in a pixel, the rest is lost
     op_share: Figure | None = None  # of its bytes, that the operands of one op may take: larger ones stream through it
-    core_bytes_per_second: Figure | None = None  # that one core moves at the most: few cores do not fill its bandwidth
+    core_bytes_per_second: Figure | None = None
+    """That one core moves through it at the most: few cores do not fill its bandwidth. Where routes serve it, each of
+    them reaches this; else reads and writes do together."""
     resident_share: Figure | None = None
     """Of what activations leave of it, that weights fill and stay in from one inference to the next, op by op; those of
     the first op that does not fit and of all behind it are streamed in every inference."""
@@ -222,7 +224,6 @@ class Route:
     name: str
     carries: Carries
     bytes_per_second: Figure | None = None  # what everybody shares
-    core_bytes_per_second: Figure | None = None  # what one core's queue reaches at most
     efficiency: Figure | None = None
     issue_cycles: Figure | None = None  # of the thread that starts a transfer
     latency_seconds: Figure | None = None  # from the arrival of the last byte until the receiver knows of it
@@ -414,6 +415,11 @@ class Target:
         if route.carries in (Carries.BRING, Carries.FETCH):
             return next((engine.memory for engine in self.engines if engine.memory), "")
         return "" if route.carries is Carries.HOST or self.local is None else self.local.name
+
+    def core_rate(self, route: Route) -> Figure | None:
+        """Bytes per second that one core's queue reaches at the most; None: as many as the route has."""
+        served = self.memory_of(route)
+        return next((memory.core_bytes_per_second for memory in self.memories if memory.name == served), None)
 
     @property
     def is_compilable(self) -> bool:

@@ -16,7 +16,9 @@ from ..core.errors import ProgramError, printable
 from ..core.meaning import Does
 from .program import NO_MEMORY, NO_OP, NO_ROUTE, Program
 
+LONGEST_SECONDS = 1e4  # of one inference
 _MOST = 0xFFFF  # devices, cores and threads are 16 bits wide in a stats buffer
+_MOST_32 = 0xFFFFFFFF  # the width of counts there
 _MOST_COMMANDS = 2**31 - 2  # their numbers are 32 bits wide, with a sign
 
 
@@ -26,6 +28,33 @@ def check_program(program: Program, *, source: str) -> None:
     _check_columns(program, source)
     _check_order(program, source)
     _check_dependencies(program, source)
+
+
+def check_limits(program: Program, *, source: str) -> None:
+    """Raise ProgramError if a figure is out of range, or if the program does nothing: a damaged or hostile file must do
+    no harm to the host that runs it."""
+    if not len(program.commands):
+        raise ProgramError(source, "has no commands; expected a program that does something: compile the model again")
+    used, events = len(np.unique(program.commands["device"])), len(program.stats.events)
+    for name, value, low, high in (
+        ("devices", program.devices, 1, _MOST),
+        ("devices", program.devices, 1, max(1, used)),  # as many as have commands
+        ("cores", program.cores, 1, _MOST),
+        ("clock_hz", program.clock_hz, 1e3, 1e12),
+        ("stats_hz", program.stats_hz, 1e3, 1e9),
+        ("stats.level", program.stats.level, 0, _MOST),
+        ("stats.batch_size", program.stats.batch_size, 1, _MOST_32),
+        ("metrics.first_read", program.metrics.first_read, 0, 2**50),
+        ("number of stats.event_names", len(program.stats.event_names), events, events),
+    ):
+        if not low <= value <= high:
+            raise ProgramError(source, f"{name} is {value:.6g}; expected {low:.6g} to {high:.6g}")
+
+
+def check_duration(seconds: float, *, source: str) -> None:
+    """Refuse an inference of hours: the program is broken, and its ticks would overflow their counters."""
+    if not seconds <= LONGEST_SECONDS:
+        raise ProgramError(source, f"an inference takes {seconds:.3g} s; expected at most {LONGEST_SECONDS:.0e}")
 
 
 def fault(program: Program, problem: str) -> ProgramError:

@@ -20,7 +20,7 @@ from zlib import error as ZlibError  # noqa: N812 - it is a class
 import numpy as np
 import numpy.typing as npt
 
-from ..core.errors import UsageError, printable
+from ..core.errors import UsageError, in_words, printable
 from ..core.random_arrays import NUMPY_TYPES, Port, random_arrays
 from ..recording.quantized import CALIBRATION, RANDOM, Calibration
 
@@ -183,8 +183,7 @@ def _told(file: Path) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror or error}); expected {EXPECTED}") from error
     except (*_BROKEN, *_NOT_ZIP) as error:
-        words = printable(f"{type(error).__name__}: {error}", 200)
-        raise UsageError(f"{file}: no arrays that can be read ({words}); expected {EXPECTED}") from error
+        raise UsageError(f"{file}: no arrays that can be read ({in_words(error)}); expected {EXPECTED}") from error
 
 
 def _files(place: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from pathlib import Path
 
-from ..core.errors import ModelError, printable
+from ..core.errors import ModelError, os_reason, printable
 
 HEAD_BYTES = 4096  # of a file, that decide
 TFLITE_IDENTIFIER = b"TFL3"  # of every TensorFlow Lite flatbuffer, behind the offset of its root
@@ -54,8 +54,7 @@ def head_of(path: Path) -> tuple[bytes, int]:
         with path.open("rb") as file:
             return file.read(HEAD_BYTES), path.stat().st_size
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ModelError(str(path), "", f"cannot be read ({reason}); expected a model file") from error
+        raise ModelError(str(path), "", f"cannot be read ({os_reason(error)}); expected a model file") from error
 
 
 def listed(names: list[str], most: int = 5) -> str:

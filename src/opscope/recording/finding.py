@@ -73,7 +73,7 @@ class PathStep:
     span: int | None  # row of the spans table; None: nothing that was recorded explains the gap
     op: str | None
     cause: str  # one of BOUNDS, or OTHER_BOUND
-    after: str  # what it followed: "data of NAME", "lane HMX was busy", "start"
+    after: str  # what it followed: "data of NAME", "lane NAME was busy", "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Gap:
     start_ns: int
     end_ns: int
     before: str | None  # op that the lane then went on with
-    ended_by: str  # "data of NAME", "lane HMX was busy", … as in PathStep.after
+    ended_by: str  # "data of NAME", "lane NAME was busy", … as in PathStep.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class WaitFor:
     """What lanes of one name waited for, over all of them."""
 
     engine: str  # who waited
-    cause: str  # "HVX", "HMX of another core", "DMA DDR read", "host", …
+    cause: str  # an engine, "NAME of another core", "DMA NAME" of a route, "host", …
     op: str | None  # the producer that was waited for longest
     wait_ns: int
     count: int

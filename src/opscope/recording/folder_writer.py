@@ -63,11 +63,6 @@ class RunFolder:
         """A further file of the run."""
         (self.folder / name).write_bytes(data)
 
-    def finish(self, run: Run, parts: Sequence[tuple[Path, int]]) -> None:
-        """Fill the folder and let it appear."""
-        self.fill(run, parts)
-        self.appear()
-
     def fill(self, run: Run, parts: Sequence[tuple[Path, int]]) -> None:
         """Put parts and tables together; spans and counters are those of the parts.
 
@@ -104,16 +99,6 @@ class RunFolder:
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def write_run(run: Run, path: Path) -> None:
-    """A Run that is in memory, at once."""
-    folder = RunFolder(path)
-    try:
-        write_part(run.trace, folder.part(0))
-        folder.finish(run, [(folder.part(0), 0)])
-    finally:
-        folder.discard()
 
 
 def write_part(trace: Trace, path: Path) -> None:

@@ -120,7 +120,7 @@ class ActiveRow:
     """Share of the cycles of an inference in which one block of a core was at work, by its counters."""
 
     core: int
-    block: str  # HMX, HVX, DMA
+    block: str  # an engine, or the transfers
     share: float
 
 

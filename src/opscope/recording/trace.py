@@ -68,7 +68,7 @@ class Lane:
 
     device: int  # NONE: the host
     core: int  # NONE: the device as a whole
-    name: str  # "HVX", "HMX", "DMAIssue", "HVX t0", "DMAIssue DMA"
+    name: str  # an engine, one of its threads, a queue of transfers
     thread: int = NONE
     provenance: Provenance | None = None  # of its spans, where that is not the trace's
     role: LaneRole = LaneRole.UNKNOWN

@@ -31,6 +31,7 @@ from .trials import Trials
 
 BUDGET_MINUTES = 30.0
 Tell = Callable[[str], None]
+_Found = tuple[State[Any], tuple[Tried, ...], list[str]]  # the result, what else was tried, and notes
 
 
 def folder_of(output: Path) -> Path:
@@ -69,26 +70,18 @@ def optimize(
     check_apart([place], [path])
     steps = None if replay is None else read_steps(Path(replay))
     judge = _judge(path, target, backend, options) if target or backend or steps is None else None
-    tell = step or (lambda _: None)
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
-        form = model_format(file).name.lower()
-        editor = editor_of(form)
-        if place.suffix.lower().removeprefix(".") in set(FORMATS) - {form}:
-            raise UsageError(f"{place}: the result is of the model's own format; expected a name that ends in .{form}")
-        tell("running the model")
-        graph = read_model(file, shapes=shapes)
-        given = Workshop(None if data is None else Path(data), Path(scratch) / "whole")
-        job = _Job(file, path, place, form, editor, graph, _fixed(graph) if shapes else {}, given, tell)
+        workshop = Workshop(None if data is None else Path(data), Path(scratch) / "whole")
+        job = _job(file, path, place, shapes=shapes, workshop=workshop, tell=step or (lambda _: None))
         _check_allowed(allow, job.entries)
-        prover = Prover(file, form, graph, Path(scratch), given.data, max_error)
+        prover = Prover(file, job.form, job.graph, Path(scratch), workshop.data, max_error)
         judge = None if judge is None else replace(judge, shapes=job.shapes)
         trials = None if judge is None else Trials(judge, folder_of(place), place.name, jobs, budget_minutes * 60)
         before = None if trials is None else _first(trials, job)
         if steps is None and trials is not None:
             state, tried, notes = _searched(job, trials, prover, allow, before or Judged())
         else:
-            state, tried = _replayed(job, steps or (), prover, Path(scratch) / "replay")
-            notes = []
+            state, tried, notes = _replayed(job, steps or (), prover, Path(scratch) / "replay")
         after = _written(job, state, trials, searched=steps is None)
         found = Optimized(
             model=str(path),
@@ -104,10 +97,10 @@ def optimize(
             trials=0 if trials is None else trials.asked,
             stopped=trials is not None and trials.stopped,
             budget_minutes=budget_minutes,
-            notes=(*graph.assumptions, *prover.notes, *notes, *_foreign(graph, place, job.shapes)),
+            notes=(*job.graph.assumptions, *prover.notes, *notes, *_foreign(job.graph, place, job.shapes)),
             folder=str(folder_of(place)),
         )
-        return _kept(found, judge, file, command=command, created=created, tell=tell)
+        return _kept(found, judge, job, command=command, created=created)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +125,19 @@ class _Job:
         return State(self.editor.open_model(self.file, self.shapes), self.file, judged)
 
 
-def _fixed(graph: Graph) -> Shapes:
-    inputs = [graph.tensors[number] for number in graph.inputs]
-    return {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}
+def _job(file: Path, model: Path, output: Path, *, shapes: Shapes | None, workshop: Workshop, tell: Tell) -> _Job:
+    form = model_format(file).name.lower()
+    editor = editor_of(form)
+    if output.suffix.lower().removeprefix(".") in set(FORMATS) - {form}:
+        raise UsageError(f"{output}: the result is of the model's own format; expected a name that ends in .{form}")
+    tell("running the model")
+    graph = read_model(file, shapes=shapes)
+    inputs = [graph.tensors[number] for number in graph.inputs if shapes]
+    fixed = {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}
+    return _Job(file, model, output, form, editor, graph, fixed, workshop, tell)
 
 
-def _searched(
-    job: _Job, trials: Trials, prover: Prover, allow: Sequence[str], before: Judged
-) -> tuple[State[Any], tuple[Tried, ...], list[str]]:
+def _searched(job: _Job, trials: Trials, prover: Prover, allow: Sequence[str], before: Judged) -> _Found:
     """What a search finds, what else it tried, and what it was not allowed to."""
     usable = [entry for entry in job.entries if not entry.needs or entry.needs in allow]
     search = Search(job.editor, usable, trials, prover, job.tell, job.workshop)
@@ -210,7 +208,7 @@ def _held_back(job: _Job, state: State[Any], allow: Sequence[str]) -> list[str]:
     return [f"not tried without --allow {need}: {', '.join(names)}" for need, names in words.items()]
 
 
-def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -> tuple[State[Any], tuple[Tried, ...]]:
+def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -> _Found:
     """The steps of a file, each proven; those that do not fit or do not hold are left out, and told."""
     failed: list[Tried] = []
     editor, state = job.editor, job.opened(Judged())
@@ -238,7 +236,7 @@ def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -
             continue
         taken = (*state.steps, row)
         state = State(model, file, state.judged, taken, proof.outputs, state.is_exact and exact)
-    return state, tuple(failed)
+    return state, tuple(failed), []
 
 
 def _write(editor: Editor[Any], state: State[Any], model: Path, output: Path) -> None:
@@ -252,7 +250,7 @@ def _write(editor: Editor[Any], state: State[Any], model: Path, output: Path) ->
 
 
 def _kept(
-    found: Optimized, judge: Judge | None, model: Path, *, command: Sequence[str], created: str | None, tell: Tell
+    found: Optimized, judge: Judge | None, job: _Job, *, command: Sequence[str], created: str | None
 ) -> Optimized:
     """With the files that lie beside the result."""
     from .views import OptimizedJson
@@ -263,8 +261,8 @@ def _kept(
     if judge is not None and found.steps:
         from .runs import write_runs
 
-        tell("profiling before and after")
-        files |= write_runs(found, judge, model, command=command, created=created or _now())
+        job.tell("profiling before and after")
+        files |= write_runs(found, judge, job.file, command=command, created=created or _now())
     found = replace(found, files=files)
     write_bytes(folder / "optimize.json", OptimizedJson().bytes(found))
     return found

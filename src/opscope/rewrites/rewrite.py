@@ -74,6 +74,16 @@ class Editor(Protocol, Generic[Model]):
         """The model once more, to be changed on its own; weights are shared."""
 
 
+def free_name(wanted: str, taken: set[str]) -> str:
+    """The name, with a number where another has it; it is taken from then on."""
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    taken.add(name)
+    return name
+
+
 def everywhere(_: Site) -> bool:
     return True
 

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ..conversion.check import Outputs
-from ..core.errors import ProfilerError, printable
+from ..core.errors import ProfilerError, in_words, printable
 from ..core.manifest import RewriteEntry
 from .judge import Judged, change_ns, helps, is_slower
 from .outcome import Tried, Verdict
@@ -377,5 +377,4 @@ def _named(chain: Sequence[Change]) -> str:
 
 
 def words_of(error: Exception) -> str:
-    told = str(error) if isinstance(error, ProfilerError) else f"{type(error).__name__}: {error}"
-    return printable(told, 300)
+    return printable(str(error), 300) if isinstance(error, ProfilerError) else in_words(error, 300)

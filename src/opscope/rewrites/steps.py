@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import UsageError
+from ..core.errors import UsageError, os_reason
 from ..core.json_files import PRODUCER, decode_json, json_bytes
 from .outcome import Optimized, Tried
 from .rewrite import Site, Wanted, everywhere, in_groups
@@ -62,8 +62,9 @@ def read_steps(path: Path) -> tuple[Step, ...]:
             raise UsageError(f"{path}: larger than {MOST_BYTES >> 20} MB; expected the steps of `opscope optimize`")
         raw = path.read_bytes()
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be read ({reason}); expected the steps of `opscope optimize`") from error
+        raise UsageError(
+            f"{path}: cannot be read ({os_reason(error)}); expected the steps of `opscope optimize`"
+        ) from error
     found = decode_json(raw, _DECODER, source=str(path))
     if found.schema != SCHEMA:
         raise UsageError(f"{path}: is of schema {found.schema[:80]!r}; expected {SCHEMA}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from ..core.errors import UsageError
 from ..core.provenance import Provenance
 from ..fleet.schema import OK
+from ..gate.budget import parse_budget
 from ..gate.offload import LeftToCpu
 from ..machine.entry import WHY
 from ..recording.quantized import CopyError
@@ -195,3 +197,26 @@ def _number(value: object) -> float | None:
 
 def _whole(value: object) -> int | None:
     return round(value) if isinstance(value, int | float) else None
+
+
+_MEASURES: dict[str, Callable[[BakeoffRow], float | None]] = {
+    "latency": lambda row: None if row.latency_ns is None else row.latency_ns / 1e9,
+    "ram": lambda row: row.peak_bytes,
+    "energy": lambda row: row.energy.value_j if row.energy and not row.energy.note else None,
+    "cpu-share": lambda row: None if row.time_share is None else 1 - row.time_share,
+}
+
+
+def parse_limits(text: str) -> dict[str, float]:
+    """Limits that rows have a figure for, in base units."""
+    limits = parse_budget(text)
+    for name in limits:
+        if name not in _MEASURES:
+            raise UsageError(f"--budget {name}: rows do not have it; expected of {', '.join(_MEASURES)}")
+    return limits
+
+
+def within(row: BakeoffRow, limits: Mapping[str, float]) -> bool:
+    """Whether a row fits its chip and meets every limit; what is not known does not."""
+    found = {name: _MEASURES[name](row) for name in limits}
+    return row.fits is not False and all(value is not None and value <= limits[name] for name, value in found.items())

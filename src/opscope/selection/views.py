@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import NamedTuple, TextIO
 
 from ..core.errors import printable
-from ..core.json_files import PRODUCER
+from ..core.json_files import PRODUCER, write_json
 from ..core.units import UNKNOWN, format_bytes, format_joules, format_latency, format_percent, format_seconds
 from ..fleet.schema import OK
 from ..machine.entry import WHY
@@ -193,7 +192,7 @@ class BakeoffJson:
             "cells_run": found.cells_run,
             "notes": list(words_below(found)),
         }
-        print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), file=out)
+        write_json(data, out)
 
 
 def row_json(row: BakeoffRow) -> dict[str, object]:

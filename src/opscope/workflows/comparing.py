@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..analysis.run_totals import with_known_breakdown
 from ..analysis.structure import Structure, structure_of
-from ..core.errors import UsageError, printable
+from ..core.errors import UsageError, os_reason, printable
 from ..core.files import write_bytes
 from ..core.meaning import ALLOWABLE, COMPARED_BY
 from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
@@ -109,9 +109,8 @@ def _read(path: Path) -> bytes:
             )
         return path.read_bytes()
     except OSError as error:
-        problem = error.strerror or type(error).__name__
         raise UsageError(
-            f"{path}: cannot be read ({problem}); expected a run, a profile file or a baseline file"
+            f"{path}: cannot be read ({os_reason(error)}); expected a run, a profile file or a baseline file"
         ) from error
 
 

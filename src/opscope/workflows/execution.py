@@ -14,7 +14,6 @@ from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
 from ..device import Inference, collect
 from ..device.host.inputs import Array
-from ..device.host.limits import check_duration, check_limits
 from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
@@ -24,6 +23,7 @@ from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
 from ..program.bounds import check_capacity
 from ..program.capture import Capture, encode_capture
+from ..program.check import check_duration, check_limits
 from ..program.file_names import network_name
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id

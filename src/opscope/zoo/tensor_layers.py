@@ -21,8 +21,8 @@ def binary(
     return plan.step(op, at, (a, b), np.broadcast_shapes(a.shape, b.shape), kind=kind, rms=rms, precise=precise)
 
 
-def unary(plan: Blueprint, op: str, at: str, x: Value, *, rms: float | None = None) -> Value:
-    return plan.step(op, at, [x], x.shape, kind=x.kind, rms=x.rms if rms is None else rms, precise=True)
+def unary(plan: Blueprint, op: str, at: str, x: Value) -> Value:
+    return plan.step(op, at, [x], x.shape, kind=x.kind, rms=x.rms, precise=True)
 
 
 def add(plan: Blueprint, at: str, a: Value, b: Operand) -> Value:

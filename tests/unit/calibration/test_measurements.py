@@ -70,9 +70,9 @@ def test_a_mark_of_byte_order_other_line_ends_and_other_columns_are_taken(folder
         (f"model,latency_ms,shapes\nnet,1,x={'9' * 6000}\n", "line 2: shapes is 'x=999"),
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe", "not CSV text ("),
         (b"model,latency_ms\n\xff,1\n", "not CSV text ("),
-        ("model,latency_ms\n\"net," + "x" * 200_000 + "\n", "not CSV text (field larger than field limit"),
+        ('model,latency_ms\n"net,' + "x" * 200_000 + "\n", "not CSV text (field larger than field limit"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_file_is_refused_with_one_line(text: str | bytes, problem: str, folder: Path) -> None:
     with pytest.raises(ImportFileError) as caught:
         read(folder, text)

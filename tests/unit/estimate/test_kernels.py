@@ -124,7 +124,7 @@ FAMILIES = [
     ("transpose", {}, WorkFamily.TRANSPOSITION),
     ("concat", {}, WorkFamily.COPY),
     ("reshape", {}, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "attributes", "family"), FAMILIES)

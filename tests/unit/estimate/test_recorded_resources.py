@@ -11,10 +11,10 @@ from opscope.core.errors import UsageError
 from opscope.estimate.recorded_resources import resources_of, target_figures
 from opscope.estimate.report import Report
 from opscope.recording.folder_reader import read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.resources_file import RESOURCES_FILE
 from opscope.workflows.estimating import analysed_run
 from report_samples import chain, report_of
+from run_build import write_run
 
 
 @pytest.fixture(scope="module")

@@ -187,9 +187,13 @@ def test_a_window_that_is_null_is_none_and_one_that_is_left_out_is_the_default()
 def test_gemma_3_leaves_out_what_its_class_says() -> None:
     """As its published configs do: heads, their size and the vocabulary."""
     sparse = made(
-        model_type="gemma3_text", num_attention_heads="gone", num_key_value_heads="gone", vocab_size="gone",
-        num_hidden_layers=12, sliding_window=16,
-    )  # fmt: skip
+        model_type="gemma3_text",
+        num_attention_heads="gone",
+        num_key_value_heads="gone",
+        vocab_size="gone",
+        num_hidden_layers=12,
+        sliding_window=16,
+    )
     assert (attention(sparse).heads, attention(sparse).kv_heads, attention(sparse).head_size) == (8, 4, 256)
     assert (sparse.vocabulary, sparse.tied, sparse.norm_place) == (262208, True, NormPlace.AROUND)
     assert [attention(sparse, n).window for n in range(7)] == [16, 16, 16, 16, 16, None, 16]
@@ -313,12 +317,17 @@ def test_gemma_4_says_what_differs_by_layer_in_newer_files() -> None:
         ({"num_experts": 8}, "num_experts: is 8; llama is known without experts: expected 0, 1 or null"),
         ({"per_layer_config": {"0": {"head_dim": 8}}}, "per_layer_config: is not known for llama; expected equal"),
         (
-            {"model_type": "glm4_moe", "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
-             "mlp_layer_types": ["dense", "odd"]},
+            {
+                "model_type": "glm4_moe",
+                "n_routed_experts": 4,
+                "num_experts_per_tok": 2,
+                "moe_intermediate_size": 8,
+                "mlp_layer_types": ["dense", "odd"],
+            },
             "mlp_layer_types: has 'odd'; expected 2 words, dense or sparse",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_a_family_is_not_read_with_is_refused(changes: dict[str, object], said: str) -> None:
     """A model without it would be another one."""
     with pytest.raises(ProfilerError) as caught:

@@ -250,11 +250,15 @@ PARTS = (  # a part of a target, its figures that are fast where they are large,
         ("efficiency", "weight_bytes_per_cycle"),
         ("launch_cycles", "command_cycles"),
     ),
-    (Memory("RAM", Scope.CORE, WIDE, ()), ("bytes_per_second", "efficiency"), ("picojoules_per_byte",)),
+    (
+        Memory("RAM", Scope.CORE, WIDE, ()),
+        ("bytes_per_second", "core_bytes_per_second", "efficiency"),
+        ("picojoules_per_byte",),
+    ),
     (Memory("ROM", Scope.CORE, WIDE, ()), ("bytes_per_cycle",), ()),
     (
         Route("dma", Carries.READ, bytes_per_second=WIDE),
-        ("bytes_per_second", "core_bytes_per_second", "efficiency"),
+        ("bytes_per_second", "efficiency"),
         ("issue_cycles", "latency_seconds"),
     ),
 )
@@ -293,12 +297,24 @@ def test_what_a_route_carries_and_serves_is_checked() -> None:
     for old, new, message in (
         ('carries = "read"', 'carries = "raed"', "key routes[0].carries: 'raed' is not known; did you mean read?"),
         ('carries = "read"', 'carries = "read"\nmemory = "moon"', "serves 'moon'; expected one of"),
+        (
+            'carries = "read"',
+            "core_bytes_per_second = 1",
+            "routes[0].core_bytes_per_second: is not a key of the schema",
+        ),
     ):
         with pytest.raises(TargetError) as caught:
             targets.parse(raw.replace(old, new).encode(), source="t.toml")
         assert message in str(caught.value)
     target = targets.load("torq-sl2610")
     assert [target.memory_of(route) for route in target.routes] == ["XRAM", "XRAM", "DTCM", "DTCM"]
+
+
+def test_a_core_has_one_rate_with_a_memory_by_whichever_route() -> None:
+    target = targets.load("aic100-std")
+    rates = [target.core_rate(route) for route in target.routes]
+    assert [rate.value for rate in rates if rate is not None] == [32e9, 32e9, 97.5e9, 97.5e9]
+    assert all(targets.load("torq-sl2610").core_rate(route) is None for route in targets.load("torq-sl2610").routes)
 
 
 @pytest.mark.parametrize("name", [name for name in targets.catalogue() if targets.load(name).calibration])

@@ -17,8 +17,8 @@ from opscope.program.program_file import decode_program, encode_program
 from opscope.recording.bounds_file import BOUNDS_FILE
 from opscope.recording.build import to_run
 from opscope.recording.folder_reader import read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import Recording, empty_trace
+from run_build import write_run
 
 BOUNDS = Bounds(
     memories=(MemoryPeak("DDR", False, 1 << 34, Rate(137e9)), MemoryPeak("SRAM", True, 1 << 23)),

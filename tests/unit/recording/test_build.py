@@ -15,12 +15,12 @@ from opscope.gate.run_figures import of_run
 from opscope.importers.combine import combine
 from opscope.recording.build import lane_totals, to_run
 from opscope.recording.folder_reader import read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import OpRecord, Recording
 from opscope.recording.run import Run
 from opscope.recording.summary import DeviceSummary, LaneTotal, ThreadRow
 from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 from opscope.workflows.comparing import figures_of
+from run_build import write_run
 from torq_samples import imported
 
 LANES = (Lane(0, 0, "A"), Lane(0, 0, "B"), Lane(0, 0, "A (estimated)", provenance=Provenance.ESTIMATED))

@@ -11,11 +11,11 @@ from opscope.core.provenance import Provenance
 from opscope.program.program import OpInfo
 from opscope.recording.build import to_run, withheld
 from opscope.recording.folder_reader import read_columns, read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import OpRecord, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.summary import Energy, Latency, OpTotal, Summary
 from opscope.recording.unknown import UnknownOp, in_a_line, named, unknown_of
+from run_build import write_run
 
 PROVENANCE = Provenance.SIMULATED
 KNOWN, ODD = OpInfo("a", "Conv", "conv", ""), OpInfo("b", "Odd", "custom", "", "nobody knows")

@@ -16,9 +16,8 @@ from opscope.core.provenance import Provenance
 from opscope.machine.entry import WHY
 from opscope.recording.summary import Energy, Latency
 from opscope.selection.page import BakeoffPage
-from opscope.selection.rows import Bakeoff, BakeoffRow, MemoryNeed, ranked
+from opscope.selection.rows import Bakeoff, BakeoffRow, MemoryNeed, parse_limits, ranked, within
 from opscope.selection.views import KINDS_WORDS, BakeoffJson, BakeoffMarkdown, BakeoffText
-from opscope.selection.within import parse_limits, within
 
 
 def row(

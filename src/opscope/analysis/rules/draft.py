@@ -31,9 +31,9 @@ def count(number: int, word: str) -> str:
     return f"{number:,} {word}" + ("" if number == 1 else "s")
 
 
-def path_cost(analysis: RunAnalysis, positions: Numbers, gaps: Numbers | None = None) -> int:
-    """How much of the critical path these activities, and the gaps before those, are."""
-    return int(analysis.path_ns[positions].sum()) + (0 if gaps is None else int(analysis.gap_ns[gaps].sum()))
+def path_cost(analysis: RunAnalysis, positions: Numbers) -> int:
+    """How much of the critical path these activities are."""
+    return int(analysis.path_ns[positions].sum())
 
 
 def finding_of(analysis: RunAnalysis, draft: Draft) -> Finding:

@@ -372,7 +372,7 @@ def channels(plan: Plan | Schedule) -> tuple[Channel, ...]:
 
     def channel(route: Route) -> Channel:
         shared = route.peak(clock) * route.reached
-        own = route.core_bytes_per_second
+        own = target.core_rate(route)
         alone = min(shared, own.value / clock) if own is not None else shared
         return Channel(
             route.name,

@@ -66,7 +66,7 @@ def _read_and_send(tensors: Tensors, index: int, position: int, places: Places) 
 def _queues(context: LoweringContext, size: float, lanes: int) -> int:
     """Queues that read at once: until they reach what memory gives, and a piece takes longer than its issue."""
     route = next(route for route in context.plan.machine.target.routes if route.carries is Carries.READ)
-    own, clock = route.core_bytes_per_second, context.plan.machine.clock_hz
+    own, clock = context.plan.machine.target.core_rate(route), context.plan.machine.clock_hz
     if own is None:
         return 1
     least = issue_cycles(route) * own.value / clock  # bytes that pass while the next piece is issued

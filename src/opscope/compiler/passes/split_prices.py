@@ -43,7 +43,7 @@ class Prices:
         self.cores, self.devices = machine.cores, machine.devices
         self.rates: Mapping[str, float] = {route.carries: route.peak(clock) * route.reached for route in target.routes}
         self.link = link_price(machine)
-        own = {r.carries: r.core_bytes_per_second for r in target.routes}
+        own = {r.carries: target.core_rate(r) for r in target.routes}
         self.core_rates = {carries: f.value / clock for carries, f in own.items() if f is not None}
         tiling, local = target.tiling, target.local
         self.weight_tile = tiling.weight_bytes.value if tiling is not None else inf

@@ -39,7 +39,7 @@ _SMALL_FLOATS = (
 class IreeReference:
     """The entry function of a module, compiled and ready to run."""
 
-    def __init__(self, model: Path, outputs: Sequence[str], *, function: str = "") -> None:
+    def __init__(self, model: Path, outputs: Sequence[str]) -> None:
         try:
             import iree.runtime
             from iree.compiler.tools.binaries import find_tool
@@ -55,7 +55,7 @@ class IreeReference:
             module = iree.runtime.VmModule.copy_buffer(self.context.instance, path.read_bytes())
         self.context.add_vm_module(module)
         names = [name for name in module.function_names if "$" not in name and not name.startswith("__")]
-        self.function = module.lookup_function(function or ("main" if "main" in names else names[0]))
+        self.function = module.lookup_function("main" if "main" in names else names[0])
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         """Call the function with buffers: IREE's calls with arrays know fewer types than its buffers."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...core.errors import ModelError, UsageError, printable
+from ...core.errors import ModelError, UsageError, first_line, printable
 from .inputs import Array
 from .outputs import Output
 
@@ -49,7 +49,7 @@ class _OnnxRuntime:
         try:
             self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its exceptions share no base class
-            raise ModelError(str(model), "", f"ONNX Runtime cannot load it: {_first_line(error)}") from error
+            raise ModelError(str(model), "", f"ONNX Runtime cannot load it: {first_line(error)}") from error
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         names = [output.name for output in self.session.get_outputs()]
@@ -57,7 +57,7 @@ class _OnnxRuntime:
         try:
             results = [self.session.run(names, part) for part in parts]
         except Exception as error:
-            raise ModelError(str(self.model), "", f"ONNX Runtime cannot run it: {_first_line(error)}") from error
+            raise ModelError(str(self.model), "", f"ONNX Runtime cannot run it: {first_line(error)}") from error
         if len(results) == 1:
             return dict(zip(names, results[0], strict=True))
         return {name: self._joined(name, [result[i] for result in results]) for i, name in enumerate(names)}
@@ -103,14 +103,14 @@ class _LiteRt:
         try:
             self.interpreter = Interpreter(model_path=str(model))
         except (ValueError, RuntimeError) as error:
-            raise ModelError(str(model), "", f"LiteRT cannot load it: {_first_line(error)}") from error
+            raise ModelError(str(model), "", f"LiteRT cannot load it: {first_line(error)}") from error
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         with self.lock:
             try:
                 return self._run(inputs)
             except (ValueError, RuntimeError) as error:
-                raise ModelError(str(self.model), "", f"LiteRT cannot run it: {_first_line(error)}") from error
+                raise ModelError(str(self.model), "", f"LiteRT cannot run it: {first_line(error)}") from error
 
     def _run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         interpreter = self.interpreter
@@ -125,7 +125,3 @@ class _LiteRt:
         return {
             name: interpreter.get_tensor(detail["index"]) for name, detail in zip(self.outputs, details, strict=True)
         }
-
-
-def _first_line(error: Exception) -> str:
-    return printable((str(error).splitlines() or [type(error).__name__])[0], 300)

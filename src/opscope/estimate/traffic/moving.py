@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from ...core.meaning import Carries
 from ...core.units import Cycles
 from ...machine.target import Figure, Memory, Target
 from ..cost import DECODE, TRANSFER, Part
@@ -19,8 +18,8 @@ def moving_parts(task: Task, machine: Machine) -> list[Part]:
     parts = _decoding(task, machine)
     for memory in machine.target.memories:
         parts += _transfers(task, memory, machine)
-        parts += _queues(task, memory, machine)
-    return parts + _core_transfers(task, machine)
+        parts += _core_transfers(task, memory, machine)
+    return parts
 
 
 def _transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
@@ -53,30 +52,21 @@ def memory_cycles(memory: Memory, size_bytes: float, machine: Machine) -> float:
     return 0.0
 
 
-def _queues(task: Task, memory: Memory, machine: Machine) -> list[Part]:
-    """Return what an outer memory takes longer because few cores do not reach its bandwidth: each has a queue of its
-    own to read, and one to write.
+def _core_transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
+    """Return what cores take to move the bytes of an op through an outer memory, each at the rate that it has at the
+    most. With routes, it has a queue to read and one to write, and the memory is taken for as long as the longer one.
     """
-    moved, written = task.traffic.get(memory.name, 0), task.written.get(memory.name, 0)
-    longest, figures = memory_cycles(memory, moved, machine), tuple[Figure, ...]()
-    for carries, size in ((Carries.READ, moved - written), (Carries.WRITE, written)):
-        route = next((route for route in machine.target.routes if route.carries is carries), None)
-        own = None if route is None or not memory.is_outer else route.core_bytes_per_second
-        if own is not None and (cycles := size / (own.value * machine.lanes) * machine.clock_hz) > longest:
-            longest, figures = cycles, (own,)
-    more = longest - memory_cycles(memory, moved, machine)
-    return [Part(memory.name, Cycles(more), figures=figures)] if more else []
-
-
-def _core_transfers(task: Task, machine: Machine) -> list[Part]:
-    """Return what cores take to move the bytes of an op, each at the rate that one of them has at the most."""
-    found = []
-    for memory in machine.target.memories:
-        size, rate = task.traffic.get(memory.name, 0), memory.core_bytes_per_second
-        if size and rate is not None:
-            cycles = size / rate.value * machine.clock_hz * uneven_tiles(task, machine, machine.lanes) / machine.lanes
-            found.append(Part(TRANSFER, Cycles(cycles), figures=(rate,)))
-    return found
+    rate, moved = memory.core_bytes_per_second, task.traffic.get(memory.name, 0)
+    if rate is None or not moved or not memory.is_outer:
+        return []
+    written = task.written.get(memory.name, 0)
+    queued = any(machine.target.memory_of(route) == memory.name for route in machine.target.routes)
+    size = max(moved - written, written) if queued else moved
+    cycles = size / rate.value * machine.clock_hz * uneven_tiles(task, machine, machine.lanes) / machine.lanes
+    if not queued:
+        return [Part(TRANSFER, Cycles(cycles), figures=(rate,))]
+    more = cycles - memory_cycles(memory, moved, machine)
+    return [Part(memory.name, Cycles(more), figures=(rate,))] if more > 0 else []
 
 
 def uneven_tiles(task: Task, machine: Machine, units: int) -> float:

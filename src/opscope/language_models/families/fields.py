@@ -44,9 +44,9 @@ class Fields:
             raise self.error(names[0], f"is missing; {expected}")
         return default
 
-    def optional(self, *names: str, least: int = 1, most: int = LARGEST) -> int | None:
-        """A whole number, or None where the field is missing or null."""
-        return self.count(*names, least=least, most=most) if self.has(*names) else None
+    def optional(self, *names: str, most: int = LARGEST) -> int | None:
+        """A whole number of at least 1, or None where the field is missing or null."""
+        return self.count(*names, most=most) if self.has(*names) else None
 
     def flag(self, *names: str, default: bool = False) -> bool:
         for name in names:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from ..architecture import Architecture, Attention, FeedForward, Layer, Mixture, Norm
 from .fields import LARGEST_CONTEXT, LARGEST_VOCABULARY, MOST_EXPERTS, MOST_LAYERS, Fields
 
-RMS = Norm(mean=False)
 LAYER_NORM = Norm(mean=True, bias=True)
 _ACTIVATIONS = {
     "silu": "silu",

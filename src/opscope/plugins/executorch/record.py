@@ -126,17 +126,17 @@ class Record:
         return tuple(node for node in self.nodes if node.handle in handles and not node.is_call)
 
 
-def read_record(path: Path, method: str = FORWARD) -> Record:
-    """The named method; where there is no such one, the only one."""
+def read_record(path: Path) -> Record:
+    """The method `forward`; where there is no such one, the only one."""
     source = str(path)
     try:
         with ZipFile(path) as archive:
             names = [name.removeprefix(_PROGRAM) for name in archive.namelist() if name.startswith(_PROGRAM)]
             methods = [name for name in names if not name.endswith(("_state_dict", "_constants", "_example_inputs"))]
-            chosen = method if method in methods or len(methods) != 1 else methods[0]
+            chosen = FORWARD if FORWARD in methods or len(methods) != 1 else methods[0]
             if chosen not in methods:
                 known = ", ".join(printable(name, 40) for name in methods[:5]) or "none"
-                raise ImportFileError(source, "", f"no program of method {method}, but {known}; expected an ETRecord")
+                raise ImportFileError(source, "", f"no program of method {FORWARD}, but {known}; expected an ETRecord")
             program = decode_json(_part(archive, _PROGRAM + chosen, source), _PROGRAMS, source=source)
             handles = decode_json(_part(archive, _HANDLES, source), _HANDLE_MAPS, source=source).get(chosen, {})
             delegates = decode_json(_part(archive, _DELEGATES, source), _DELEGATE_MAPS, source=source).get(chosen, {})

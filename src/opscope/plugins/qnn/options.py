@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ...core.errors import UsageError
 from ...core.manifest import Value
@@ -14,7 +13,6 @@ from .socs import Soc, find_soc
 
 INSTALL = "pip install 'opscope[htp]'"
 PACKAGE = "onnxruntime_qnn"
-Level = Literal["basic", "detailed", "backend", "client", "linting", "optrace"]
 
 
 @dataclass(frozen=True, slots=True)

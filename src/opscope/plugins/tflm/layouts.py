@@ -38,8 +38,6 @@ ALLOCATOR = Size(36, 72)
 RECORDING_ARENA_ALLOCATOR = Size(52, 104)
 RECORDING_ALLOCATOR = Size(136, 272)  # with compression
 COMPRESSED_TENSORS = Size(4, 8)  # in the record of a subgraph, of a build with compression
-RESOURCE_VARIABLES = Size(12, 16)
-RESOURCE_VARIABLE = Size(20, 40)
 MATMUL_QUANTIZATION = _same(28)
 
 

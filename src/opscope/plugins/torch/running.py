@@ -17,8 +17,8 @@ from torch.utils._pytree import tree_map_only
 
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.worker import timed
-from ...core.errors import ModelError, UsageError, printable
-from ...readers.torch import TorchModel, first_line, for_inference, quiet
+from ...core.errors import ModelError, UsageError, first_line, printable
+from ...readers.torch import TorchModel, for_inference, quiet
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -159,7 +159,7 @@ def told(source: str, what: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # their classes share no base below Exception
-        problem = f"{what}{type(error).__name__}: {first_line(error)}"
+        problem = f"{what}{type(error).__name__}: {first_line(error, 200)}"
         raise ModelError(source, "", f"{problem}; expected a model that runs on these inputs") from error
 
 

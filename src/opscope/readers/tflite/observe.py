@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.errors import ModelError, UsageError, printable
+from ...core.errors import ModelError, UsageError, first_line
 from ..observed import RunInputs, Shape
 from .model import Subgraph
 
@@ -55,9 +55,8 @@ def observe(path: Path, main: Subgraph, inputs: Mapping[int, Shape], run: RunInp
         found = {int(detail["index"]): tuple(int(extent) for extent in detail["shape"]) for detail in details}
         return {number: Seen(shape, _value(interpreter, number, shape)) for number, shape in found.items()}
     except (RuntimeError, ValueError) as error:
-        first = printable((str(error).splitlines() or [type(error).__name__])[0], 300)
         hint = "expected a model that it runs, or --shapes-from-run INPUTS.npz with inputs that it takes"
-        raise ModelError(str(path), "", f"LiteRT cannot run it: {first}; {hint}") from error
+        raise ModelError(str(path), "", f"LiteRT cannot run it: {first_line(error)}; {hint}") from error
 
 
 def _value(interpreter: Interpreter, number: int, shape: Shape) -> Array | None:

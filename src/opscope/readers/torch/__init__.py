@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...graph.graph import Graph
-from .export import export, first_line, for_inference, quiet, structure, write_onnx
+from .export import export, for_inference, quiet, structure, write_onnx
 from .model import TorchModel, call_key, is_exporting, is_torch, torch_model
 from .sources import is_named, load, name_of
 
@@ -21,7 +21,6 @@ __all__ = [
     "TorchModel",
     "call_key",
     "export",
-    "first_line",
     "for_inference",
     "is_exporting",
     "is_named",

@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.errors import ModelError, printable
+from ...core.errors import ModelError, first_line, printable
 from ..onnx.model import RANDOM, WEIGHTS_KEY
 from .model import TorchModel
 
@@ -39,7 +39,7 @@ def export(model: TorchModel) -> ExportedProgram:
         try:
             return torch.export.export(model.module, *given, dynamic_shapes=model.dynamic_shapes, strict=False)
         except Exception as error:  # of the exporter, or of the user's own code
-            place, problem = _line(error.__traceback__), first_line(error)
+            place, problem = _line(error.__traceback__), first_line(error, 200)
             advice = f"expected a forward that can be exported, branches on data by torch.cond ({_DOCS})"
             raise ModelError(model.source, place, f"torch.export refuses it: {problem}; {advice}") from error
 
@@ -131,11 +131,6 @@ def quiet() -> Iterator[None]:
         logging.disable(level)
 
 
-def first_line(error: BaseException) -> str:
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return printable(line, 200).rstrip(".;:") or type(error).__name__
-
-
 def _line(traceback: TracebackType | None) -> str:
     """The innermost line of the user's code on the way to an error; empty: there is none."""
     frames = []
@@ -160,7 +155,7 @@ def _refused_node(error: BaseException, program: ExportedProgram) -> tuple[str, 
         causes.append(causes[-1].__cause__)
     operator = next((found.group(1) for cause in reversed(causes) if (found := _OPERATOR.search(str(cause)))), "")
     if not operator:
-        return "", f"torch.onnx.export refuses it: {first_line(causes[-1])}"
+        return "", f"torch.onnx.export refuses it: {first_line(causes[-1], 200)}"
     traces = (node.meta.get("stack_trace") or "" for node in program.graph.nodes if operator in str(node.target))
     frames = [(file, int(line)) for file, line in _FRAME.findall(next(traces, ""))]
     return _shown(frames), f"operator {operator} has no ONNX form"

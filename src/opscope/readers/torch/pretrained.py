@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.errors import ModelError, printable
+from ...core.errors import ModelError, first_line, printable
 from ...graph.graph import Note
 from ..usual_sizes import Purpose
 from .model import TorchModel, torch_model
@@ -39,8 +39,9 @@ def load_config(path: Path, place: str, *, weights: bool) -> TorchModel:
     except ModelError:
         raise
     except Exception as error:  # of any class of transformers
-        problem = printable(str(error).strip().partition("\n")[0], 200) or type(error).__name__
-        raise ModelError(source, "", f"transformers refuses it ({problem}); expected the config of a model") from error
+        raise ModelError(
+            source, "", f"transformers refuses it ({first_line(error, 200)}); expected the config of a model"
+        ) from error
     inputs, note = _inputs(model.eval(), config, source)
     found = torch_model(model, inputs, name=name_of(path), source=source)
     return replace(found, notes=(note,), has_random_weights=weights and not _has_weights(folder))

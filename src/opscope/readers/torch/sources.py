@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.errors import ModelError, UsageError, printable
+from ...core.errors import ModelError, UsageError, first_line, printable
 from .model import TorchModel, is_torch, torch_model
 
 if TYPE_CHECKING:
@@ -65,9 +65,8 @@ def _program(path: Path) -> TorchModel:
         with _tensors_only():
             program = torch.export.load(path)
     except Exception as error:  # whatever a damaged archive makes it raise
-        problem = printable(str(error).strip().partition("\n")[0], 200) or type(error).__name__
         raise ModelError(
-            str(path), "", f"torch.export.load fails ({problem}); expected a .pt2 of this torch"
+            str(path), "", f"torch.export.load fails ({first_line(error, 200)}); expected a .pt2 of this torch"
         ) from error
     found = torch_model(program, name=path.stem, source=str(path))
     return replace(found, file_bytes=path.stat().st_size)

@@ -16,7 +16,7 @@ from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
-from ..rewrite import NOTHING_GIVEN, WHOLE, Site, Wanted, Workshop
+from ..rewrite import NOTHING_GIVEN, WHOLE, Site, Wanted, Workshop, free_name
 from .files import save
 from .rule import OPEN, Maker, Match, Rule, WholeRule, is_open, set_extents
 
@@ -194,32 +194,24 @@ def _replace(graph: ir.Graph, match: Match, rewrite: str) -> Site:
 
 def _name(graph: ir.Graph, maker: Maker, anchor: ir.Node, rewrite: str) -> None:
     """Names that say which op and which rewrite they come from; no other has them."""
-    taken = {node.name for node in graph} | set(graph.initializers) | {value.name for value in graph.inputs}
+    taken = {each.name or "" for each in (*graph, *graph.inputs)} | set(graph.initializers)
     for value in maker.tape.initializers:
-        value.name = _free(f"{anchor.name}/{rewrite}/{value.name}", taken)
+        value.name = free_name(f"{anchor.name}/{rewrite}/{value.name}", taken)
         graph.register_initializer(value)
     for node in maker.tape.nodes:
-        node.name = _free(node.name or f"{anchor.name}/{rewrite}/{node.op_type}", taken)
+        node.name = free_name(node.name or f"{anchor.name}/{rewrite}/{node.op_type}", taken)
         for number, output in enumerate(node.outputs):
             output.name = f"{node.name}_output_{number}"
         if node.domain and node.domain not in graph.opset_imports:
             graph.opset_imports[node.domain] = node.version or 1
 
 
-def _free(wanted: str, taken: set[str | None]) -> str:
-    name, number = wanted, 0
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    taken.add(name)
-    return name
-
-
 def _take_place(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
     """Readers of a value read another; an output of the model keeps its name."""
     if old.is_graph_output():
         if new.is_graph_input() or new.is_graph_output() or new.is_initializer():
-            same = ir.node("Identity", [new], name=_free(f"{old.name}/Identity", {node.name for node in graph}))
+            taken = {node.name or "" for node in graph}
+            same = ir.node("Identity", [new], name=free_name(f"{old.name}/Identity", taken))
             graph.append(same)
             new = same.outputs[0]
         name = old.name

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import onnx_ir as ir
 
-from ...core.errors import UsageError
+from ...core.errors import UsageError, os_reason
 from ...core.files import sha256_of
 from ..rewrite import RewriteError, Workshop
 
@@ -31,8 +31,7 @@ def save(model: ir.Model, path: Path) -> None:
                 (Path(folder) / data).replace(path.with_name(data))
             made.replace(path)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UsageError(f"{path}: cannot be written ({reason}); expected a writable place") from error
+        raise UsageError(f"{path}: cannot be written ({os_reason(error)}); expected a writable place") from error
 
 
 def changed_file(model: ir.Model, name: str, workshop: Workshop, make: Callable[[Path, Path], object]) -> ir.Model:

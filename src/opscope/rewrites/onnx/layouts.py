@@ -119,7 +119,7 @@ def follow(layout: Layout, node: ir.Node) -> list[tuple[ir.Value, Layout]] | Non
     """The results of a node that moves or selects elements of a value of that layout; None for any other node."""
     if is_op(node, "Transpose"):
         order = attribute(node, "perm", range(len(layout.axes))[::-1])
-        return [(node.outputs[0], layout.transposed(order))] if len(order) == len(layout.axes) else None
+        return [(node.outputs[0], layout.transposed(order))] if sorted(order) == list(range(len(layout.axes))) else None
     found = list(_followed(layout, node))
     results = [(value, result) for value, result in found if result is not None and result.shape == extents_of(value)]
     return results if results and len(results) == len(found) else None

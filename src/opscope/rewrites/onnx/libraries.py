@@ -15,7 +15,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from ...backends.process import run_worker, work_folder
-from ...core.errors import printable
+from ...core.errors import in_words, printable
 from ..rewrite import RewriteError, Workshop
 from .files import changed_file
 from .rule import whole
@@ -84,7 +84,7 @@ def _tried(model: ir.Model, change: Callable[[ir.Model], ir.Model]) -> ir.Model:
     try:
         return change(model.clone())
     except Exception as error:  # of a library, whatever it is
-        raise RewriteError(printable(f"{type(error).__name__}: {error}", 300)) from error
+        raise RewriteError(in_words(error, 300)) from error
 
 
 def by_library(model: ir.Model, library: str, workshop: Workshop) -> ir.Model:

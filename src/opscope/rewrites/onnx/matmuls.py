@@ -174,6 +174,7 @@ def conv_to_matmul(node: ir.Node) -> Match | None:
     weights, bias = arrays[0], arrays[1] if len(arrays) > 1 else None
     is_plain = (
         weights is not None
+        and weights.ndim >= 2
         and prod(weights.shape[2:]) == 1
         and attribute(node, "group", 1) == 1
         and set(attribute(node, "strides", [1])) == {1}
@@ -295,7 +296,7 @@ def _is_second(linear: Linear, value: ir.Value) -> bool:
 
 def _factor(node: ir.Node) -> tuple[ir.Value, Array] | None:
     """The value that a node multiplies by a constant, and the constant."""
-    if not is_op(node, "Mul", "Div"):
+    if not is_op(node, "Mul", "Div") or len(node.inputs) != 2:
         return None
     for value, other in (node.inputs, node.inputs[::-1])[: 1 if is_op(node, "Div") else 2]:
         factor = array_of(other)

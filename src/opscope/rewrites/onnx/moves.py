@@ -269,9 +269,10 @@ def merge_transposes(node: ir.Node) -> Match | None:
 def cancel_transposes(node: ir.Node) -> Match | None:
     """A transpose that another takes back, with ops between them that do not mind: both go."""
     shape = extents_of(node.inputs[0]) if is_op(node, "Transpose") else None
-    if shape is None:
+    order = attribute(node, "perm", range(len(shape or ()))[::-1])
+    if shape is None or sorted(order) != list(range(len(shape))):
         return None
-    return _cancelled(node, Transposed(shape, attribute(node, "perm", range(len(shape))[::-1])))
+    return _cancelled(node, Transposed(shape, order))
 
 
 def cancel_reshapes(node: ir.Node) -> Match | None:

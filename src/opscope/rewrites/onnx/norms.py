@@ -109,7 +109,7 @@ def _scaled(node: ir.Node) -> _Scaled | None:
     """What a node that is the last of x ÷ √(mean x² + ε), or of x · (1 ÷ √…), normalises."""
     if is_op(node, "Div"):
         choices = [(node.inputs[0], _rooted(node.inputs[1]))]
-    elif is_op(node, "Mul"):
+    elif is_op(node, "Mul") and len(node.inputs) == 2:
         choices = [(value, _inverse_rooted(other)) for value, other in (node.inputs, node.inputs[::-1])]
     else:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from .rule import Maker, Match, Shape, attribute, is_op, numbers_of, opset_of, shape_of
+from .rule import Maker, Match, Shape, attribute, gives_more, is_op, numbers_of, opset_of, shape_of
 from .windows import Window, extents_of, window_of
 
 LARGE = 5  # taps along an axis: what kernels of vendors are made for ends at 3 to 5
@@ -65,7 +65,7 @@ def global_pool_to_window(node: ir.Node) -> Match | None:
 def window_to_global_pool(node: ir.Node) -> Match | None:
     """AveragePool or MaxPool with a window as large as the picture → GlobalAveragePool or GlobalMaxPool."""
     window = window_of(node) if is_op(node, *WINDOWED.values()) and node.outputs[0].dtype in FLOATS else None
-    if window is None or window.is_padded or window.reach != extents_of(node.inputs[0])[2:] or _gives_indices(node):
+    if window is None or window.is_padded or window.reach != extents_of(node.inputs[0])[2:] or gives_more(node):
         return None
     if any(step > 1 and size > 1 for step, size in zip(window.dilations, window.kernel, strict=True)):
         return None
@@ -134,7 +134,7 @@ def share_max_pools(node: ir.Node) -> Match | None:
 def split_large_max_pool(node: ir.Node) -> Match | None:
     """A MaxPool of a large window → a chain of MaxPools of small ones."""
     window = window_of(node) if is_op(node, "MaxPool") else None
-    if window is None or _gives_indices(node) or attribute(node, "ceil_mode", 0) or set(window.dilations) != {1}:
+    if window is None or gives_more(node) or attribute(node, "ceil_mode", 0) or set(window.dilations) != {1}:
         return None
     chain = _chain(window)
     if len(chain) < 2:
@@ -193,13 +193,9 @@ def _pooled(value: ir.Value | None) -> Shape | None:
     return None if shape is None else (*shape[:2], *[1] * (len(shape) - 2))
 
 
-def _gives_indices(node: ir.Node) -> bool:
-    return any(output.uses() or output.is_graph_output() for output in node.outputs[1:])
-
-
 def _same_sized(node: ir.Node) -> Window | None:
     """The window of a MaxPool whose result is as large as what it reads, with as much padding on either side."""
-    window = window_of(node) if is_op(node, "MaxPool") and not _gives_indices(node) else None
+    window = window_of(node) if is_op(node, "MaxPool") and not gives_more(node) else None
     if window is None or set(window.strides) | set(window.dilations) != {1} or attribute(node, "ceil_mode", 0):
         return None
     half = tuple(size // 2 for size in window.kernel)

@@ -15,7 +15,7 @@ from ..catalogue import named
 from ..rewrite import RewriteError, Workshop, everywhere
 from .editor import apply
 from .files import changed_file
-from .rule import Array, Maker, Match, array_of, attribute, is_op, only_reader, producer, reads_as, whole
+from .rule import Array, Maker, Match, array_of, attribute, gives_more, is_op, only_reader, producer, reads_as, whole
 from .windows import Grid, grid_of
 
 SAMPLES = 8  # random ones to calibrate with where there are no others: for questions of speed alone
@@ -67,7 +67,7 @@ def pairs_before_moves(node: ir.Node) -> Match | None:
     grid = None if move is None else grid_of(node)
     if move is None or grid is None or only_reader(move.outputs[0]) is not node or _moved_grid(move) is not None:
         return None
-    if array_of(move.inputs[0]) is not None or _gives_more(move):
+    if array_of(move.inputs[0]) is not None or gives_more(move):
         return None
     count = len(move.inputs) if is_op(move, "Concat") else 1
 
@@ -224,17 +224,13 @@ def _weights(value: ir.Value | None, scale: Array | None, zero: ir.Value | None,
 
 def _moved_grid(node: ir.Node) -> Grid | None:
     """The grid of the elements that an op moves, where all of them are dequantised from the same."""
-    if not is_op(node, *MOVES) or _gives_more(node):
+    if not is_op(node, *MOVES) or gives_more(node):
         return None
     sources = [
         producer(value, "DequantizeLinear") for value in (node.inputs if is_op(node, "Concat") else node.inputs[:1])
     ]
     grids = {None if source is None else grid_of(source) for source in sources}
     return grids.pop() if len(grids) == 1 else None
-
-
-def _gives_more(node: ir.Node) -> bool:
-    return any(output.uses() or output.is_graph_output() for output in node.outputs[1:])
 
 
 def _moved(make: Maker, node: ir.Node, inputs: Sequence[ir.Value | None]) -> ir.Value:

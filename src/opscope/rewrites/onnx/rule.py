@@ -162,6 +162,11 @@ def numbers_of(value: ir.Value | None) -> list[int] | None:
     return None if array is None or array.dtype.kind not in "iu" else [int(each) for each in array.ravel()]
 
 
+def gives_more(node: ir.Node) -> bool:
+    """Whether anything reads more than its first output, such as the indices of a MaxPool."""
+    return any(output.uses() or output.is_graph_output() for output in node.outputs[1:])
+
+
 def attribute(node: ir.Node, name: str, otherwise: Any = None) -> Any:
     """The value of an attribute, or what it is by default."""
     found = node.attributes.get(name)

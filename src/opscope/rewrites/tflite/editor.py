@@ -10,7 +10,7 @@ from typing import cast
 from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ..catalogue import rule_of
-from ..rewrite import NOTHING_GIVEN, Site, Wanted, Workshop
+from ..rewrite import NOTHING_GIVEN, Site, Wanted, Workshop, free_name
 from . import file
 from .file import Model
 from .rule import Graph, Maker, Match, Op, Rule, Tensor, extents, is_alike, options
@@ -101,19 +101,10 @@ def _name(graph: Graph, maker: Maker, anchor: str, rewrite: str) -> None:
     """Names that say which operator and which rewrite they come from; no other has them."""
     taken = {tensor.name for op in graph.ops for tensor in (*op.outputs, *op.inputs) if tensor is not None}
     for constant in maker.constants:
-        constant.name = _free(f"{anchor}/{rewrite}/{constant.name}", taken)
+        constant.name = free_name(f"{anchor}/{rewrite}/{constant.name}", taken)
     for op in maker.ops:
         for tensor in op.outputs:
-            tensor.name = _free(f"{anchor}/{rewrite}/{op.kind}", taken)
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 0
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    taken.add(name)
-    return name
+            tensor.name = free_name(f"{anchor}/{rewrite}/{op.kind}", taken)
 
 
 def _take_place(graph: Graph, old: Tensor, new: Tensor, anchor: Op) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TextIO
 
-from ...core.json_files import PRODUCER
+from ...core.json_files import PRODUCER, write_json
 from ...gate.verdict import Verdict
 from ...recording.language_model import LanguageModel, TokenPoint, scaled
 
@@ -41,7 +40,7 @@ class LanguageModelJson:
         if self.verdict is not None and self.verdict.checks:
             checks = [{"name": c.name, "verdict": c.word, "reason": c.reason} for c in self.verdict.checks]
             data["budget"] = {"verdict": self.verdict.word, "checks": checks}
-        print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), file=out)
+        write_json(data, out)
 
 
 def _point(found: LanguageModel, point: TokenPoint) -> dict[str, object]:

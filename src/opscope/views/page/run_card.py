@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from io import StringIO
-from typing import TextIO
 
 from ...core.provenance import Provenance
 from ...core.units import UNKNOWN, format_count, format_latency, format_ns, format_percent
@@ -24,31 +22,17 @@ _NAME = "text-align:left"
 _TRACK = "display:flex;gap:1px;height:1em;margin:.4em 0 .1em"
 
 
-class RunCard:
-    """Verdict, latency, where the time goes, and the costliest ops."""
-
-    suffix = ".html"
-
-    def __init__(self, *, most_ops: int = MOST_OPS) -> None:
-        self.most_ops = most_ops
-
-    def render(self, info: RunInfo, summary: Summary, findings: Findings | None, out: TextIO) -> None:
-        for part in (
-            '<div style="max-width:60em">\n',
-            *_head(info, summary, findings),
-            *_bar(findings.breakdown if findings is not None else summary.breakdown),
-            *_ops(summary.ops, self.most_ops, info.provenance),
-            *_causes(findings),
-            "</div>\n",
-        ):
-            out.write(part)
-
-
 def card(info: RunInfo, summary: Summary, findings: Findings | None) -> str:
-    """The same as text, for `_repr_html_`."""
-    out = StringIO()
-    RunCard().render(info, summary, findings, out)
-    return out.getvalue()
+    """Verdict, latency, where the time goes, and the costliest ops."""
+    parts = (
+        '<div style="max-width:60em">\n',
+        *_head(info, summary, findings),
+        *_bar(findings.breakdown if findings is not None else summary.breakdown),
+        *_ops(summary.ops, info.provenance),
+        *_causes(findings),
+        "</div>\n",
+    )
+    return "".join(parts)
 
 
 def _text(words: str) -> str:
@@ -103,11 +87,11 @@ def _bar(shares: Sequence[Share]) -> Iterable[str]:
     yield f"<div>{words}</div>\n"
 
 
-def _ops(ops: Sequence[OpTotal], most: int, provenance: Provenance) -> Iterable[str]:
+def _ops(ops: Sequence[OpTotal], provenance: Provenance) -> Iterable[str]:
     """The table of the costliest ops."""
     if not ops:
         return
-    shown = sorted(ops, key=lambda op: -(op.busy_ns or 0))[:most]
+    shown = sorted(ops, key=lambda op: -(op.busy_ns or 0))[:MOST_OPS]
     heads = ("op", "type", "engine", "wall", "busy", "share")
     styles = (_NAME, _NAME, _NAME, _NUMBER, _NUMBER, _NUMBER)
     caption = f"costliest {len(shown)} of {len(ops):,} ops, {_text(provenance)}"

@@ -21,23 +21,14 @@ from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
+MOST_FINDINGS = 3  # in full, beside those of the source
 _BAR_WIDTH = 40
 _KERNEL_WIDTH = 24
 _LEAST_NAME = 16  # columns of a name, however narrow the screen
 
 
 class ProfileText:
-    """The screen after `opscope profile` and `opscope import`.
-
-    Args:
-        top: ops to print; None prints every one.
-        findings: how many of them to print, beside those of the source.
-        level: how much of what the source tells, by the word of its profiling level.
-        colour: write colours for a terminal.
-        width: columns of the screen.
-        more: option that shows more ops.
-        places: where to look next: what it is, and its path or command.
-    """
+    """The screen after `opscope profile` and `opscope import`."""
 
     suffix = ".txt"
 
@@ -45,7 +36,6 @@ class ProfileText:
         self,
         *,
         top: int | None = 10,
-        findings: int = 3,
         level: str = "detailed",
         colour: bool = False,
         width: int = WIDTH,
@@ -56,15 +46,13 @@ class ProfileText:
 
         Args:
             top: ops to list; None: all.
-            findings: how many to print in full.
-            level: how much a recording's own tables show.
+            level: how much of what the source tells, by the word of its profiling level.
             colour: for a terminal.
             width: of the screen, in characters.
             more: the option that lists every op, named where some are left out.
             places: what to look at next, and the file or command for it.
         """
         self.top = top
-        self.findings = findings
         self.level = level
         self.style = Style(colour)
         self.width = width
@@ -177,7 +165,7 @@ class ProfileText:
         """The costliest, and where the level asks for it, all that the source found by itself."""
         told = {cause.title for cause in recording.causes} if tells_causes(self.level) else set()
         shown = [
-            finding for number, finding in enumerate(found.findings) if number < self.findings or finding.title in told
+            finding for number, finding in enumerate(found.findings) if number < MOST_FINDINGS or finding.title in told
         ]
         if not shown:
             return []

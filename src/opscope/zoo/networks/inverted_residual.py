@@ -317,11 +317,26 @@ def _network(name: str, description: str, net: _Net, size: int, *more: Option) -
     return Network(name, description, partial(_build, net), (*image_options(size), *more), ("onnx", "tflite"))
 
 
-def _scale(net: _Net, width: float, depth: float) -> _Net:
-    return replace(net, width=width, depth=depth)
-
-
 WIDTH = Option("width", 100, "channels in percent of the published network's", smallest=5, largest=400)
+_SCALED = (  # title, what is scaled, its factors of width and depth, size of the image, what that comes to
+    ("EfficientNet-B0", _EFFICIENTNET, 1.0, 1.0, 224, "5.27 M parameters, 0.386 G MACs"),
+    ("EfficientNet-B1", _EFFICIENTNET, 1.0, 1.1, 240, "7.76 M parameters, 0.687 G MACs"),
+    ("EfficientNet-B2", _EFFICIENTNET, 1.1, 1.2, 260, "9.08 M parameters, 0.994 G MACs"),
+    ("EfficientNet-B3", _EFFICIENTNET, 1.2, 1.4, 300, "12.2 M parameters, 1.83 G MACs"),
+    ("EfficientNet-B4", _EFFICIENTNET, 1.4, 1.8, 380, "19.3 M parameters, 4.39 G MACs"),
+    ("EfficientNet-Lite0", _EFFICIENTNET_LITE, 1.0, 1.0, 224, "4.63 M parameters, 0.385 G MACs"),
+    ("EfficientNet-Lite1", _EFFICIENTNET_LITE, 1.0, 1.1, 240, "5.39 M parameters, 0.6 G MACs"),
+    ("EfficientNet-Lite2", _EFFICIENTNET_LITE, 1.1, 1.2, 260, "6.06 M parameters, 0.86 G MACs"),
+    ("EfficientNet-Lite3", _EFFICIENTNET_LITE, 1.2, 1.4, 280, "8.16 M parameters, 1.38 G MACs"),
+    ("EfficientNet-Lite4", _EFFICIENTNET_LITE, 1.4, 1.8, 300, "13.0 M parameters, 2.55 G MACs"),
+    ("EfficientNet-EdgeTPU-S", _EFFICIENTNET_EDGETPU, 1.0, 1.0, 224, "5.41 M parameters, 2.35 G MACs"),
+    ("EfficientNet-EdgeTPU-M", _EFFICIENTNET_EDGETPU, 1.0, 1.1, 240, "6.87 M parameters, 3.66 G MACs"),
+    ("EfficientNet-EdgeTPU-L", _EFFICIENTNET_EDGETPU, 1.2, 1.4, 300, "10.5 M parameters, 9.66 G MACs"),
+    ("EfficientNetV2-B0", _EFFICIENTNETV2_B, 1.0, 1.0, 224, "7.11 M parameters, 0.718 G MACs"),
+    ("EfficientNetV2-B1", _EFFICIENTNETV2_B, 1.0, 1.1, 240, "8.1 M parameters, 1.2 G MACs"),
+    ("EfficientNetV2-B2", _EFFICIENTNETV2_B, 1.1, 1.2, 260, "10.1 M parameters, 1.7 G MACs"),
+    ("EfficientNetV2-B3", _EFFICIENTNETV2_B, 1.2, 1.4, 300, "14.3 M parameters, 3.21 G MACs"),
+)
 
 NETWORKS = (
     _network("mobilenetv2", "MobileNetV2 1.0, 3.49 M parameters, 0.301 G MACs at 224×224", MOBILENETV2, 224, WIDTH),
@@ -333,67 +348,8 @@ NETWORKS = (
     ),
     _network("mnasnet", "MnasNet-B1 1.0, 4.36 M parameters, 0.314 G MACs at 224×224", _MNASNET, 224, WIDTH),
     *(
-        _network(
-            f"efficientnet-b{number}",
-            f"EfficientNet-B{number}, {counts} at {size}×{size}",
-            _scale(_EFFICIENTNET, width, depth),
-            size,
-        )
-        for number, (width, depth, size, counts) in enumerate(
-            (
-                (1.0, 1.0, 224, "5.27 M parameters, 0.386 G MACs"),
-                (1.0, 1.1, 240, "7.76 M parameters, 0.687 G MACs"),
-                (1.1, 1.2, 260, "9.08 M parameters, 0.994 G MACs"),
-                (1.2, 1.4, 300, "12.2 M parameters, 1.83 G MACs"),
-                (1.4, 1.8, 380, "19.3 M parameters, 4.39 G MACs"),
-            )
-        )
-    ),
-    *(
-        _network(
-            f"efficientnet-lite{number}",
-            f"EfficientNet-Lite{number}, {counts} at {size}×{size}",
-            _scale(_EFFICIENTNET_LITE, width, depth),
-            size,
-        )
-        for number, (width, depth, size, counts) in enumerate(
-            (
-                (1.0, 1.0, 224, "4.63 M parameters, 0.385 G MACs"),
-                (1.0, 1.1, 240, "5.39 M parameters, 0.6 G MACs"),
-                (1.1, 1.2, 260, "6.06 M parameters, 0.86 G MACs"),
-                (1.2, 1.4, 280, "8.16 M parameters, 1.38 G MACs"),
-                (1.4, 1.8, 300, "13.0 M parameters, 2.55 G MACs"),
-            )
-        )
-    ),
-    *(
-        _network(
-            f"efficientnet-edgetpu-{letter}",
-            f"EfficientNet-EdgeTPU-{letter.upper()}, {counts} at {size}×{size}",
-            _scale(_EFFICIENTNET_EDGETPU, width, depth),
-            size,
-        )
-        for letter, width, depth, size, counts in (
-            ("s", 1.0, 1.0, 224, "5.41 M parameters, 2.35 G MACs"),
-            ("m", 1.0, 1.1, 240, "6.87 M parameters, 3.66 G MACs"),
-            ("l", 1.2, 1.4, 300, "10.5 M parameters, 9.66 G MACs"),
-        )
-    ),
-    *(
-        _network(
-            f"efficientnetv2-b{number}",
-            f"EfficientNetV2-B{number}, {counts} at {size}×{size}",
-            _scale(_EFFICIENTNETV2_B, width, depth),
-            size,
-        )
-        for number, (width, depth, size, counts) in enumerate(
-            (
-                (1.0, 1.0, 224, "7.11 M parameters, 0.718 G MACs"),
-                (1.0, 1.1, 240, "8.1 M parameters, 1.2 G MACs"),
-                (1.1, 1.2, 260, "10.1 M parameters, 1.7 G MACs"),
-                (1.2, 1.4, 300, "14.3 M parameters, 3.21 G MACs"),
-            )
-        )
+        _network(title.lower(), f"{title}, {counts} at {size}×{size}", replace(net, width=width, depth=depth), size)
+        for title, net, width, depth, size, counts in _SCALED
     ),
     _network("efficientnetv2-s", "EfficientNetV2-S, 21.4 M parameters, 8.37 G MACs at 384×384", _EFFICIENTNETV2_S, 384),
 )

@@ -18,9 +18,9 @@ from .inverted_residual import WIDTH
 _TWO = (2, 2)
 
 
-def _image(plan: Blueprint, settings: Settings, channels: int = 3) -> Value:
+def _image(plan: Blueprint, settings: Settings) -> Value:
     size = settings.number("size")
-    return plan.input("input", (settings.batch, channels, size, size))
+    return plan.input("input", (settings.batch, 3, size, size))
 
 
 def _vgg(blocks: tuple[int, ...], plan: Blueprint, settings: Settings) -> None:

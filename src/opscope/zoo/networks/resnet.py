@@ -160,6 +160,17 @@ def _v2(name: str, description: str, net: _ResNet) -> Network:
     return Network(name, description, partial(_build_v2, net), options, ("onnx", "tflite"))
 
 
+_REGNETS = (  # kind, multiplications that it is made for, blocks and channels of its stages, channels of a group
+    ("x", "200mf", (1, 1, 4, 7), (24, 56, 152, 368), 8, "2.67 M parameters, 0.2 G MACs"),
+    ("x", "400mf", (1, 2, 7, 12), (32, 64, 160, 400), 16, "5.5 M parameters, 0.41 G MACs"),
+    ("x", "800mf", (1, 3, 7, 5), (64, 128, 288, 672), 16, "7.2 M parameters, 0.80 G MACs"),
+    ("x", "1.6gf", (2, 4, 10, 2), (72, 168, 408, 912), 24, "9.2 M parameters, 1.60 G MACs"),
+    ("x", "3.2gf", (2, 6, 15, 2), (96, 192, 432, 1008), 48, "15.3 M parameters, 3.18 G MACs"),
+    ("y", "400mf", (1, 3, 6, 6), (48, 104, 208, 440), 8, "4.3 M parameters, 0.40 G MACs"),
+    ("y", "800mf", (1, 3, 8, 2), (64, 144, 320, 784), 16, "6.4 M parameters, 0.83 G MACs"),
+    ("y", "1.6gf", (2, 6, 17, 2), (48, 120, 336, 888), 24, "11.2 M parameters, 1.61 G MACs"),
+    ("y", "3.2gf", (2, 5, 13, 1), (72, 216, 576, 1512), 24, "19.4 M parameters, 3.18 G MACs"),
+)
 NETWORKS = (
     _resnet(
         "resnet18", "ResNet-18, 11.7 M parameters, 1.81 G MACs at 224×224", _ResNet((2, 2, 2, 2), bottleneck=False)
@@ -188,49 +199,12 @@ NETWORKS = (
     _v2("resnet50v2", "ResNet-50 v2, 25.6 M parameters, 4.09 G MACs at 224×224", _ResNet((3, 4, 6, 3))),
     _v2("resnet101v2", "ResNet-101 v2, 44.6 M parameters, 7.80 G MACs at 224×224", _ResNet((3, 4, 23, 3))),
     _v2("resnet152v2", "ResNet-152 v2, 60.2 M parameters, 11.5 G MACs at 224×224", _ResNet((3, 8, 36, 3))),
-    _regnet(
-        "regnetx-200mf",
-        "RegNetX 200MF, 2.67 M parameters, 0.2 G MACs at 224×224",
-        _RegNet((1, 1, 4, 7), (24, 56, 152, 368), 8, excited=False),
-    ),
-    _regnet(
-        "regnetx-400mf",
-        "RegNetX 400MF, 5.5 M parameters, 0.41 G MACs at 224×224",
-        _RegNet((1, 2, 7, 12), (32, 64, 160, 400), 16, excited=False),
-    ),
-    _regnet(
-        "regnetx-800mf",
-        "RegNetX 800MF, 7.2 M parameters, 0.80 G MACs at 224×224",
-        _RegNet((1, 3, 7, 5), (64, 128, 288, 672), 16, excited=False),
-    ),
-    _regnet(
-        "regnetx-1.6gf",
-        "RegNetX 1.6GF, 9.2 M parameters, 1.60 G MACs at 224×224",
-        _RegNet((2, 4, 10, 2), (72, 168, 408, 912), 24, excited=False),
-    ),
-    _regnet(
-        "regnetx-3.2gf",
-        "RegNetX 3.2GF, 15.3 M parameters, 3.18 G MACs at 224×224",
-        _RegNet((2, 6, 15, 2), (96, 192, 432, 1008), 48, excited=False),
-    ),
-    _regnet(
-        "regnety-400mf",
-        "RegNetY 400MF, 4.3 M parameters, 0.40 G MACs at 224×224",
-        _RegNet((1, 3, 6, 6), (48, 104, 208, 440), 8, excited=True),
-    ),
-    _regnet(
-        "regnety-800mf",
-        "RegNetY 800MF, 6.4 M parameters, 0.83 G MACs at 224×224",
-        _RegNet((1, 3, 8, 2), (64, 144, 320, 784), 16, excited=True),
-    ),
-    _regnet(
-        "regnety-1.6gf",
-        "RegNetY 1.6GF, 11.2 M parameters, 1.61 G MACs at 224×224",
-        _RegNet((2, 6, 17, 2), (48, 120, 336, 888), 24, excited=True),
-    ),
-    _regnet(
-        "regnety-3.2gf",
-        "RegNetY 3.2GF, 19.4 M parameters, 3.18 G MACs at 224×224",
-        _RegNet((2, 5, 13, 1), (72, 216, 576, 1512), 24, excited=True),
+    *(
+        _regnet(
+            f"regnet{kind}-{speed}",
+            f"RegNet{kind.upper()} {speed.upper()}, {counts} at 224×224",
+            _RegNet(depths, widths, group, excited=kind == "y"),
+        )
+        for kind, speed, depths, widths, group, counts in _REGNETS
     ),
 )

@@ -58,11 +58,18 @@ def labels(path: Path) -> Path:
     """Strings in, strings out; a sequence of both; an optional that is empty."""
     number = helper.make_tensor_type_proto(TensorProto.FLOAT, [1])
     nodes = [
-        helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_strings=["a", "b"],
-                         values_strings=["p", "qq"], default_string="other"),
+        helper.make_node(
+            "LabelEncoder",
+            ["x"],
+            ["y"],
+            domain="ai.onnx.ml",
+            keys_strings=["a", "b"],
+            values_strings=["p", "qq"],
+            default_string="other",
+        ),
         helper.make_node("SequenceConstruct", ["x", "y"], ["both"]),
         helper.make_node("Optional", [], ["nothing"], type=number),
-    ]  # fmt: skip
+    ]
     strings = TensorProto.STRING
     outputs = [
         value("y", [2], strings),

@@ -90,9 +90,17 @@ def test_chains_are_fused_where_the_target_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("order", "moves"),
-    [((0, 2, 3, 1), False), ((0, 3, 1, 2), False), ((0, 2, 1), False), ((0, 1, 3, 2), True), ((1, 0), True),
-     ((1, 2, 0), True), ((0, 2, 1, 3), True), ((0, 2, 3, 4, 1), False)],
-)  # fmt: skip
+    [
+        ((0, 2, 3, 1), False),
+        ((0, 3, 1, 2), False),
+        ((0, 2, 1), False),
+        ((0, 1, 3, 2), True),
+        ((1, 0), True),
+        ((1, 2, 0), True),
+        ((0, 2, 1, 3), True),
+        ((0, 2, 3, 4, 1), False),
+    ],
+)
 def test_changes_between_channels_first_and_last_are_views(order: tuple[int, ...], moves: bool) -> None:
     draw = Sketch()
     shape = tuple(range(2, 2 + len(order)))

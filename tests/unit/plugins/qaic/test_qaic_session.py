@@ -38,10 +38,9 @@ def test_the_vendors_names_are_ours(relu: Path) -> None:
     assert (session.program.cores, stats.recipe, stats.ddr, stats.batch_size) == (2, "KernelUtil", True, 4)
     completed, _, _, batch = session.run_benchmark()
     assert (completed, batch) == (15, 4)
-    assert set(session.get_metrics()) == {
-        "num_of_inferences", "min_latency", "max_latency", "P25", "P50", "P75", "P90", "P99", "P999",
-        "total_inference_time", "avg_latency",
-    }  # fmt: skip
+    percentiles = {"P25", "P50", "P75", "P90", "P99", "P999"}
+    totals = {"num_of_inferences", "min_latency", "max_latency", "total_inference_time", "avg_latency"}
+    assert set(session.get_metrics()) == percentiles | totals
 
 
 def test_an_option_under_two_names_is_an_error() -> None:

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, sample
+from importer_samples import SAMPLES, all_hold, changed, sample
 from opscope.importers.formats import read_profile
-from opscope.recording.recording import Recording, ResourceCycles
-
-
-def changed(tmp_path: Path, name: str, old: str, new: str) -> Recording:
-    text = (SAMPLES / name).read_text()
-    assert old in text
-    (tmp_path / name).write_text(text.replace(old, new))
-    return read_profile(tmp_path / name)
+from opscope.recording.recording import ResourceCycles
 
 
 def test_c_info_has_macs_bytes_placement_and_times() -> None:

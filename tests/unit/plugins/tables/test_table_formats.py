@@ -6,19 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, op, sample
+from importer_samples import SAMPLES, all_hold, changed, op, sample
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from opscope.recording.recording import Recording
-
-
-def changed(tmp_path: Path, name: str, old: str, new: str) -> Recording:
-    text = (SAMPLES / name).read_text()
-    assert old in text
-    (tmp_path / name).write_text(text.replace(old, new))
-    return read_profile(tmp_path / name)
-
 
 # benchmark_model
 

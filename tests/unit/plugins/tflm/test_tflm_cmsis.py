@@ -50,7 +50,7 @@ def transposed(channels: int, stride: int) -> ModelFile:
         (transposed(32, 2), (1152, 2304), (1152, 2304), (1152, 2304)),
         (transposed(8, 2), (864, 0), (864, 0), (864, 0)),
     ],
-)  # fmt: skip
+)
 def test_scratch_of_a_kernel(
     file: ModelFile, plain: tuple[int, ...], dsp: tuple[int, ...], mve: tuple[int, ...]
 ) -> None:

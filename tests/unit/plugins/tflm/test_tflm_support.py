@@ -34,10 +34,14 @@ def test_what_it_takes_is_not_refused() -> None:
         (Operator.FLOOR_DIV, Type.INT32, "i32 data", "data in f32"),
         (Operator.DEQUANTIZE, Type.FLOAT16, "f16 data", "weights in f32 or i8: convert without float16 quantisation"),
         ("mine", Type.FLOAT32, "a custom operator without a kernel", "operators of TensorFlow Lite alone"),
-        ("ethos-u", Type.INT8, "code for an Ethos-U, which this runtime has no driver for",
-         "the file before Vela compiled it"),
+        (
+            "ethos-u",
+            Type.INT8,
+            "code for an Ethos-U, which this runtime has no driver for",
+            "the file before Vela compiled it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_operator_is_refused_with_a_reason_and_a_way_out(
     code: int | str, kind: int, reason: str, instead: str
 ) -> None:

@@ -65,7 +65,7 @@ def called(*dims: object, types: tuple[str, ...] = (HALF,), concrete: tuple[str,
         ("aten::clamp_min_", called([4], []), "relu", "4", 0),
         ("aten::cat", called([[8, 1, 4], [8, 6, 4]], [], concrete=("", "1")), "concat", "8x1x4;8x6x4->8x7x4", 0),
     ],
-)  # fmt: skip
+)
 def test_what_an_op_was_called_with_tells_what_it_does(
     name: str, arguments: Called, kind: str, shapes: str, macs: int
 ) -> None:

@@ -18,10 +18,18 @@ MS = 1000.0  # µs, as timelines count
 def timeline(folder: Path) -> Path:
     """Four kernels of 10 ms with 10 ms between them, from 1 s on."""
     kernels = [
-        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1e6 + n * 20 * MS, "dur": 10 * MS,
-         "args": {"device": 0, "stream": 7, "correlation": n, "External id": n}}
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "k",
+            "pid": 0,
+            "tid": 7,
+            "ts": 1e6 + n * 20 * MS,
+            "dur": 10 * MS,
+            "args": {"device": 0, "stream": 7, "correlation": n, "External id": n},
+        }
         for n in range(4)
-    ]  # fmt: skip
+    ]
     path = folder / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [{"name": "G"}], "traceEvents": kernels}))
     return path

@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from build import macs_of
 from onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
 from opscope.core.errors import ModelError, UsageError
-from opscope.estimate.work import work_of
-from opscope.graph.graph import Graph
 from opscope.readers.onnx import read_onnx
 
 pytest.importorskip("onnxruntime")
 
 node = helper.make_node
-
-
-def macs(found: Graph) -> int:
-    return sum(work_of(op, found).macs * (op.trips or 0) for op in found.ops)
 
 
 def selecting(folder: Path) -> Path:
@@ -43,7 +38,7 @@ def test_a_shape_decided_by_data_is_that_of_the_run(tmp_path: Path) -> None:
     np.savez(inputs, x=np.array([1, -1, 2, 3, -4, -5], np.float32))
     found = read_onnx(path, shapes_from_run=inputs)  # the file tells the shape of x too
     assert shape_of(found, "y") == (3, 5)
-    assert macs(found) == 3 * 3 * 5
+    assert macs_of(found) == 3 * 3 * 5
     assert [(note.code, note.text) for note in found.notes] == [
         (
             "shapes-from-run",
@@ -93,7 +88,7 @@ def test_the_trips_that_ran_are_counted(tmp_path: Path, grows: bool, rows: int) 
     np.savez(tmp_path / "m.npz", m=np.array(3))
     found = read_onnx(path, shapes_from_run=tmp_path / "m.npz")
     assert None not in {op.trips for op in found.ops}
-    assert macs(found) == rows * 4 * 4
+    assert macs_of(found) == rows * 4 * 4
     assert shape_of(found, "y") == (5 if grows else 2, 4)
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from build import macs_of
 from draws import draws
 from onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
-from opscope.estimate.work import work_of
 from opscope.graph.graph import Graph, Role
 from opscope.readers.onnx import read_onnx
 
@@ -35,10 +35,6 @@ def read(
 
 def because(found: Graph, name: str) -> str:
     return next(tensor.unknown_because for tensor in found.tensors if tensor.name == name)
-
-
-def macs(found: Graph) -> int:
-    return sum(work_of(op, found).macs * (op.trips or 0) for op in found.ops)
 
 
 def scalar(name: str, number: float, element: int = INT64) -> TensorProto:
@@ -105,7 +101,7 @@ def test_a_loop_that_grows_a_tensor_is_followed_trip_by_trip(tmp_path: Path) -> 
     constants = [scalar("trips", 3), weights("row", 1, 4), weights("w", 4, 5)]
     found = read(tmp_path, growing_loop(), [value("x", [2, 4])], constants)
     assert shape_of(found, "y") == (5, 4)
-    assert macs(found) == (3 + 4 + 5) * 4 * 5
+    assert macs_of(found) == (3 + 4 + 5) * 4 * 5
     assert "differ in shape" in because(found, "products")
 
 
@@ -142,7 +138,7 @@ def counting_constants(step: int, limit: int) -> list[TensorProto]:
 def test_a_loop_that_counts_is_run_by_value(tmp_path: Path) -> None:
     found = read(tmp_path, counting_loop(), [value("x", [1, 3])], counting_constants(3, 10))
     assert {op.trips for op in found.ops if op.scope == "L"} == {4}  # 3, 6, 9, 12
-    assert macs(found) == 4 * 3 * 5
+    assert macs_of(found) == 4 * 3 * 5
     assert shape_of(found, "products") == (4, 1, 5)
     assert because(found, "y").startswith("Expand at node 3 cannot broadcast 1×3 and 12")
 
@@ -178,7 +174,7 @@ def test_a_slice_at_the_counter_of_a_loop_is_followed_by_value(tmp_path: Path) -
     body = graph(nodes, inputs, [value("on", [], BOOL), value("sum")])
     constants = [scalar("trips", 4), scalar("unit", 1), whole("first", [0]), weights("w", 3, 5)]
     found = read(tmp_path, [node("Loop", ["trips", ""], ["y"], body=body)], [value("x", [9, 3])], constants)
-    assert macs(found) == (1 + 2 + 3 + 4) * 3 * 5
+    assert macs_of(found) == (1 + 2 + 3 + 4) * 3 * 5
     assert shape_of(found, "y") == (4,)
 
 
@@ -214,7 +210,7 @@ def test_weights_that_are_only_transposed_are_stored_transposed(tmp_path: Path) 
 def test_a_product_of_constants_is_executed_and_counted(tmp_path: Path) -> None:
     nodes = [node("MatMul", ["a", "b"], ["c"]), node("Add", ["x", "c"], ["y"])]
     found = read(tmp_path, nodes, [value("x", [2, 4])], [weights("a", 2, 3), weights("b", 3, 4)])
-    assert macs(found) == 2 * 3 * 4
+    assert macs_of(found) == 2 * 3 * 4
 
 
 def test_random_numbers_are_drawn_at_every_inference(tmp_path: Path) -> None:

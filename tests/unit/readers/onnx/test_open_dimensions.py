@@ -131,10 +131,11 @@ def volume() -> ModelProto:
 
 def inside_a_branch() -> ModelProto:
     branches = {
-        f"{name}_branch": helper.make_graph([node("Conv", ["x", f"w{name}"], [name])], name, [], [value(name)],
-                                            [weights(f"w{name}", 2, 3, 3, 3)])
+        f"{name}_branch": helper.make_graph(
+            [node("Conv", ["x", f"w{name}"], [name])], name, [], [value(name)], [weights(f"w{name}", 2, 3, 3, 3)]
+        )
         for name in ("then", "else")
-    }  # fmt: skip
+    }
     nodes = [node("If", ["flag"], ["out"], **branches)]
     return network(nodes, [value("flag", [], TensorProto.BOOL), value("x", [1, 3, "a", "b"])])
 

@@ -9,8 +9,8 @@ from subprocess import run
 import numpy as np
 import pytest
 
+from build import macs_of
 from litert_run import litert_shapes
-from opscope.estimate.work import work_of
 from opscope.graph.graph import Graph
 from opscope.readers.tflite.shapes import control as tflite_control
 from tflite_build import ModelBuilder, Operator, SubgraphBuilder, Type, options
@@ -31,11 +31,7 @@ def shapes_of(graph: Graph) -> dict[str, tuple[int, ...] | None]:
     return {tensor.name: tensor.shape for tensor in graph.tensors}
 
 
-def macs_of(graph: Graph) -> int:
-    return sum(work_of(op, graph).macs * (op.trips or 0) for op in graph.ops)
-
-
-def framed(*, mix: bool = True) -> ModelBuilder:
+def framed() -> ModelBuilder:
     """Cut a wave into frames of 4 by shape arithmetic, then a dense layer on each: what feature extractors do."""
     model = ModelBuilder()
     main = model.main

@@ -15,7 +15,7 @@ from opscope.core.manifest import RewriteEntry
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx.rule import Match
 
-KNOWN = (*catalogue.PICTURES, *catalogue.BATCHES)
+KNOWN = catalogue.known("onnx")
 RULES = [entry for entry in KNOWN if not getattr(catalogue.rule_of(entry), "is_whole", False)]
 KINDS = (
     *("Add", "Mul", "Div", "Sub", "AveragePool", "MaxPool", "GlobalMaxPool", "BatchNormalization", "Cast", "Concat"),
@@ -93,9 +93,7 @@ def test_a_rule_answers_whatever_it_is_asked() -> None:
             assert all(isinstance(rule(node), Match | None) for node in nodes), name
 
 
-@pytest.mark.parametrize(
-    "entry", [pytest.param(entry, id=entry.name) for entry in (*KNOWN, *catalogue.TOKENS, *catalogue.LIBRARIES)]
-)
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.name) for entry in KNOWN])
 def test_a_rewrite_has_a_line_that_says_what_it_does(entry: RewriteEntry) -> None:
     assert callable(catalogue.rule_of(entry))
     assert entry.help

@@ -88,9 +88,16 @@ def padded(shape: tuple[int, ...], amounts: tuple[int, int, int, int], dtype: in
     ],
 )
 def test_a_pad_is_folded_where_same_adds_as_much(
-    *, dtype: int, kind: str, size: tuple[int, int], kernel: tuple[int, int], stride: int,
-    amounts: tuple[int, int, int, int], folds: bool, tmp_path: Path,
-) -> None:  # fmt: skip
+    *,
+    dtype: int,
+    kind: str,
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: int,
+    amounts: tuple[int, int, int, int],
+    folds: bool,
+    tmp_path: Path,
+) -> None:
     picture = padded((2, *size, 4), amounts, dtype)
     rows = [
         (n + sum(amounts[2 * i : 2 * i + 2]) - k) // stride + 1
@@ -127,9 +134,16 @@ def test_a_pad_before_a_maximum_is_folded_where_nothing_is_below_zero(
     ],
 )
 def test_batches_made_of_space_are_a_dilation(
-    *, dtype: int, kind: str, size: tuple[int, int], kernel: tuple[int, int], block: tuple[int, int],
-    padding: tuple[int, ...], crops: tuple[int, ...], tmp_path: Path,
-) -> None:  # fmt: skip
+    *,
+    dtype: int,
+    kind: str,
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    block: tuple[int, int],
+    padding: tuple[int, ...],
+    crops: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
     picture = Picture((1, *size, 2), dtype)
     main, many = picture.main, block[0] * block[1]
     rows = [(n + sum(padding[2 * i : 2 * i + 2])) // block[i] for i, n in enumerate(size)]

@@ -23,7 +23,6 @@ from opscope.graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
 from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.finding import Findings
 from opscope.recording.folder_reader import read_run
-from opscope.recording.folder_writer import write_run
 from opscope.recording.recording import empty_trace
 from opscope.recording.run import GRAPH_EDGE, CommandTable, Run, graph_edges
 from opscope.recording.summary import Summary
@@ -39,6 +38,7 @@ from opscope.views.page.packed_columns import decode
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
 from page_build import small_findings, small_run
+from run_build import write_run
 
 ROOT = Path(__file__).parents[4]
 WEB = ROOT / "web"

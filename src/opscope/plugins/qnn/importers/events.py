@@ -14,7 +14,6 @@ FINALIZE, EXECUTE = "finalize", "execute"
 
 FINALIZE_TIME = "QNN (finalize) time"
 EXECUTE_TIME = "QNN (execute) time"
-ESTIMATES = "Performance Estimates"
 HVX_THREADS = "Number of HVX threads used"
 QUANTISERS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")  # types of nodes that change form only
 

@@ -123,10 +123,6 @@ class Schematic:
             change[group.last + 1] -= group.size
         return np.minimum(np.cumsum(change), self.vtcm_top if self.vtcm_top is not None else np.iinfo(np.int64).max)
 
-    @property
-    def peak_vtcm_bytes(self) -> int:
-        return int(self.occupancy().max(initial=0))
-
     def operation_of(self, op: int) -> str:
         """Of a compiled op; spills, fills and what is read again are known to the scheduler alone."""
         known = self.ops.get(op)

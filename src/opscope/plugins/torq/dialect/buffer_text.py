@@ -100,10 +100,10 @@ def _file(path: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], shown:
     return np.frombuffer(raw, dtype).reshape(shape)
 
 
-def buffer_text(array: Array, label: str = "") -> str:
+def buffer_text(array: Array) -> str:
     """A buffer as `iree-run-module` prints it, cut behind `MAX_PRINTED` elements."""
     dtype = np.dtype(array.dtype)
-    known = next((name for name, kind in NUMPY_TYPES.items() if np.dtype(kind) == dtype), label)
+    known = next((name for name, kind in NUMPY_TYPES.items() if np.dtype(kind) == dtype), "")
     form = "x".join([*map(str, array.shape), _NAMES.get(known, known)])
     left = [MAX_PRINTED]
     return f"{form}={_nested(np.asarray(array), left, outer=True)}"

@@ -1,19 +1,25 @@
 """`NAME.9.executable-targets.mlir`: programs, tasks, starts and waits, as MLIR in generic form.
 
 Stock IREE parses it with unregistered dialects allowed. Memory spaces are strings there: a dialect's own attribute is
-no memory space to a parser that does not know the dialect.
+no memory space to a parser that does not know the dialect. `--torq-debug-info=DIR` is the same as MLIR bytecode, a file
+per dispatch, which `annotate` takes with the runtime's log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
 
 from .... import __version__
+from ....core.errors import UsageError
+from ....core.files import write_bytes
 from ....program.sequence import Job, Step, Task, Unit
 from .sequenced import Scheduled
 from .tables import dispatch_name, job_location, start_action, step_cycles, step_location
 
+_NEEDS = "needs iree-base-compiler 3.10; expected `pip install 'opscope[mlir]'`"
 _CODE = "memref<64xi8>"
 _XRAM, _DTCM = 'memref<?xi8, "xram">', 'memref<32768xi8, "dtcm">'
 _ENGINES = {Unit.COMPUTE: "slice", Unit.APART: "css"}
@@ -258,3 +264,23 @@ def _action(number: int) -> str:
 
 def _escaped(text: str) -> str:
     return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
+
+
+def debug_file(folder: Path, scheduled: Scheduled) -> Path:
+    """Named after the dispatch, as logs of the host name it."""
+    return folder / f"{dispatch_name(scheduled.program)}.mlirb"
+
+
+def write_debug_info(folder: Path, scheduled: Scheduled) -> Path:
+    """Write the one dispatch that a program is; returns the file."""
+    try:
+        from iree.compiler import ir
+    except ImportError as error:
+        raise UsageError(f"--torq-debug-info: bytecode {_NEEDS}") from error
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    packed = BytesIO()
+    ir.Module.parse(ExecutableTargets(scheduled).render(), context).operation.write_bytecode(packed)
+    path = debug_file(folder, scheduled)
+    write_bytes(path, packed.getvalue())
+    return path

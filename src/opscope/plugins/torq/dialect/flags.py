@@ -10,8 +10,7 @@ from ....commands.vendor_flags import Flag, Takes, Words, noted, read_words
 from ....core.errors import UsageError, printable
 from ....core.files import check_apart, write_bytes
 from . import sequenced as slices
-from .debug_info import debug_file, write_debug_info
-from .dump_writer import ExecutableTargets
+from .dump_writer import ExecutableTargets, debug_file, write_debug_info
 from .hardware import hardware
 from .tables import VERSIONS, compile_table, host_table, runtime_table
 

@@ -13,7 +13,6 @@ DEFAULT = "torq-sl2610"
 BUILT_IN = {"SL2610": DEFAULT, "SR200": "torq-sr200"}
 FORM = "ID:LRAM_KB:SLICES:CSS:NSS[:DMA_BYTES_PER_CYCLE[:FACTOR[:TRIPLE:CPU:FEATURES]]]"
 
-_GIVEN = "given on the command line"
 _SOURCE = "hw-option"
 _CSS, _NSS = ("coral_v1", "coral_v2"), ("nss_v1", "nss_v2")
 _SLOW_CDMA = ("coral_v1", "nss_v1")

@@ -218,7 +218,7 @@ def constant_of_shape(call: Call) -> Outputs:
     return [Operand(element, checked(call, call.integers(0)))]
 
 
-def eye_like(call: Call) -> Outputs:
+def like_input(call: Call) -> Outputs:
     return [Operand(call.node.integer("dtype", call.element(0)), call.shape(0))]
 
 
@@ -272,7 +272,3 @@ def multinomial(call: Call) -> Outputs:
 def random(call: Call) -> Outputs:
     shape = call.node.integers("shape") or ()
     return [Operand(call.node.integer("dtype", Element.FLOAT), checked(call, shape))]
-
-
-def random_like(call: Call) -> Outputs:
-    return [Operand(call.node.integer("dtype", call.element(0)), call.shape(0))]

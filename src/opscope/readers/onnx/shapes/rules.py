@@ -36,7 +36,7 @@ DEFAULT: Mapping[str, Rule] = (
     | dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), windows.pool)
     | dict.fromkeys(("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"), windows.global_pool)
     | dict.fromkeys(("RandomNormal", "RandomUniform"), layout.random)
-    | dict.fromkeys(("RandomNormalLike", "RandomUniformLike", "Bernoulli"), layout.random_like)
+    | dict.fromkeys(("RandomNormalLike", "RandomUniformLike", "Bernoulli", "EyeLike"), layout.like_input)
     | dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), windows.window)
     | dict.fromkeys(("MaxRoiPool", "RoiAlign"), windows.roi)
     | {
@@ -62,7 +62,6 @@ DEFAULT: Mapping[str, Rule] = (
         "DynamicQuantizeLinear": arithmetic.dynamic_quantize,
         "Einsum": arithmetic.einsum,
         "Expand": layout.expand,
-        "EyeLike": layout.eye_like,
         "Flatten": layout.flatten,
         "Gather": layout.gather,
         "GatherElements": layout.gather_elements,

@@ -17,8 +17,8 @@ def run_sequence(call: Call) -> list[Operand] | None:
     return None if rule is None else [rule(call)]
 
 
-def _items(call: Call, index: int = 0) -> tuple[Operand, ...]:
-    found = call.operand(index)
+def _items(call: Call) -> tuple[Operand, ...]:
+    found = call.operand(0)
     if found.items is None:
         raise Open(found.because or f"{call.place} reads a sequence that is decided at run time")
     return found.items

@@ -1,6 +1,6 @@
 """Shapes of a model's tensors: those of the inputs as asked for, the others as the runtime would have them.
 
-`inputs` settles the inputs, `infer` goes through the operators with the rules of `rules`; `evaluate` finds the values
+`inputs` decides the inputs, `infer` goes through the operators with the rules of `rules`; `evaluate` finds the values
 that a rule asks for. A file that leaves nothing open and keeps its inputs needs none of this: its shapes are right.
 """
 

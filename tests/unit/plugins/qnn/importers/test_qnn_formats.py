@@ -73,7 +73,7 @@ def test_the_schematic_has_names_bytes_order_and_the_vtcm_peak(tmp_path: Path) -
     assert schematic.graph == graph.name
     assert schematic.names[0x18] == "conv0_token_1"
     assert sum(row.dram_read for row in schematic.moved) == graph.total("dram_read")
-    assert schematic.peak_vtcm_bytes == graph.peak
+    assert schematic.occupancy().max(initial=0) == graph.peak
     assert schematic.before[0x2].operation == "q::Input"
     assert schematic.before[0x2].dims == graph.shape
     assert schematic.before[0x1B].inputs == (0x18, 0x1A)

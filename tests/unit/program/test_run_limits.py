@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opscope.core.errors import ProgramError
-from opscope.device.host.limits import check_duration, check_limits
+from opscope.program.check import check_duration, check_limits
 from opscope.program.program import StatsOptions
 from run_build import program_of
 

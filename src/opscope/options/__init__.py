@@ -1,0 +1,115 @@
+"""What users may choose, once: from these classes come flags of the command line, keywords of the api and its checks.
+
+An option is a line in every class that offers it: name, type, default, and metadata that says the rest. Each class has
+a module, which is read when its name is asked for: making one takes a tenth of the time of `opscope report --help`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ..core.errors import UsageError, did_you_mean, printable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from .compile import DEFAULT_OVERLAP_PARTS as DEFAULT_OVERLAP_PARTS
+    from .compile import CompileOptions as CompileOptions
+    from .llm import LlmOptions as LlmOptions
+    from .opstats import OpstatsOptions as OpstatsOptions
+    from .profile import ProfileOptions as ProfileOptions
+    from .quantize import QuantizeOptions as QuantizeOptions
+    from .report import ReportOptions as ReportOptions
+    from .run import MOST_INFERENCES as MOST_INFERENCES
+    from .run import RunOptions as RunOptions
+
+KV_CACHES = ("as-is", "mxint8")
+
+_OPTION = "option"  # key of the metadata of a field
+
+Shapes = Mapping[str, tuple[int, ...]]  # graph input name → shape
+Options = TypeVar("Options", bound="DataclassInstance")
+
+
+class Option(NamedTuple):
+    """What a user is told of an option, and how it is written on a command line."""
+
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()  # of a bool: the words for no and yes
+    least: int | None = None  # of a whole number
+    flags: tuple[str, ...] = ()  # where they are not the name of the field
+    group: str = ""  # heading in the help
+    bare: str = ""  # what the flag means without a value; empty: it needs one
+
+
+def shown(
+    words: str,
+    metavar: str | None = None,
+    *,
+    choices: tuple[str, ...] = (),
+    least: int | None = None,
+    flags: tuple[str, ...] = (),
+    group: str = "",
+    bare: str = "",
+) -> Mapping[str, Option]:
+    """The metadata of a field that is an option."""
+    return {_OPTION: Option(words, metavar, choices, least, flags, group, bare)}
+
+
+def options_of(kind: type[DataclassInstance]) -> dict[str, Option]:
+    """Every field that a command line offers, in order."""
+    return {each.name: each.metadata[_OPTION] for each in fields(kind) if _OPTION in each.metadata}
+
+
+def chosen(kind: type[Options], options: Options | None, named: Mapping[str, object]) -> Options:
+    """The options given, or the default ones, with those that are given by name."""
+    known = [each.name for each in fields(kind)]
+    for name in named:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UsageError(f"option {printable(name)!r}: not known; {hint}expected one of {', '.join(known)}")
+    if options is not None and not isinstance(options, kind):
+        raise UsageError(f"options {printable(repr(options))}: expected {kind.__name__}")
+    return replace(kind() if options is None else options, **named)
+
+
+def part_of(kind: type[Options], whole: DataclassInstance) -> Options:
+    """The options of one kind, with the values that another kind has under the same names."""
+    have = {each.name for each in fields(whole)}
+    shared = {each.name: getattr(whole, each.name) for each in fields(kind) if each.name in have}
+    return replace(kind(), **shared)
+
+
+def check_words(options: DataclassInstance) -> None:
+    """Of options that are one of several words, or several of them, each word is known."""
+    for name, option in options_of(type(options)).items():
+        value = getattr(options, name)
+        if not option.choices or isinstance(value, bool):
+            continue
+        for word in value if isinstance(value, tuple) else (value,):
+            if word not in option.choices:
+                two = len(option.choices) == 2
+                known = " or ".join(option.choices) if two else f"one of {', '.join(option.choices)}"
+                raise UsageError(f"{name.replace('_', ' ')} {printable(str(word))!r}: not known; expected {known}")
+
+
+_MODULES = {
+    "compile": ("CompileOptions", "DEFAULT_OVERLAP_PARTS"),
+    "llm": ("LlmOptions",),
+    "opstats": ("OpstatsOptions",),
+    "profile": ("ProfileOptions",),
+    "quantize": ("QuantizeOptions",),
+    "report": ("ReportOptions",),
+    "run": ("MOST_INFERENCES", "RunOptions"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

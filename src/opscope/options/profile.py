@@ -1,0 +1,42 @@
+"""How to profile a model on the simulated device, or by estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..core.errors import UsageError
+from . import KV_CACHES, Shapes, check_words, shown
+from .shared import BATCH, CORES, DEVICES, KV_CACHE, PARALLEL, PMU_RECIPE, PRECISION, SHAPES_FROM_RUN
+
+LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileOptions:
+    """How to profile a model on the simulated device, or by estimate."""
+
+    cores: int | None = field(default=None, metadata=CORES)
+    devices: int = field(default=1, metadata=DEVICES)
+    batch: int | None = field(default=None, metadata=BATCH)
+    shapes_from_run: str | None = field(default=None, metadata=SHAPES_FROM_RUN)
+    precision: str | None = field(default=None, metadata=PRECISION)
+    kv_cache: str = field(default=KV_CACHES[0], metadata=KV_CACHE)
+    parallel: str = field(default="auto", metadata=PARALLEL)
+    stats_level: int = field(
+        default=LEAST_LEVEL_TO_PROFILE,
+        metadata=shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),
+    )
+    pmu_recipe: str | None = field(default=None, metadata=PMU_RECIPE)
+    num_iter: int = field(default=10, metadata=shown("inferences to run (default 10)", "N", least=1))
+    num_samples: int = field(default=1, metadata=shown("inferences to profile in full (default 1)", "N", least=1))
+    activations: int = field(default=1, metadata=shown("instances of the program at once (default 1)", "N", least=1))
+    set_size: int = field(default=1, metadata=shown("inferences in flight (default 1)", "N", least=1))
+    threads: int = field(default=4, metadata=shown("host threads per instance (default 4)", "N", least=1))
+    seed: int = field(default=0, metadata=shown("seed of everything that varies (default 0)", "N", least=1))
+    shapes: Shapes = field(default_factory=dict)
+    ddr_stats: bool = True
+
+    def __post_init__(self) -> None:
+        if self.stats_level < LEAST_LEVEL_TO_PROFILE:
+            raise UsageError(f"stats level {self.stats_level}: has no operators; expected 70 or more to profile")
+        check_words(self)

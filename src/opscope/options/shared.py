@@ -1,0 +1,32 @@
+"""Options that several verbs offer, in the same words."""
+
+from __future__ import annotations
+
+from ..core.random_arrays import RANDOM_INPUTS
+from . import KV_CACHES, shown
+
+CORES = shown("cores to use per device (default: all)", "N", least=1)
+DEVICES = shown("devices to use (default 1)", "N", least=1)
+BATCH = shown("leading dimension of every input", "N", least=1)
+SHAPES = shown(
+    "shape of an input, or size of a named dimension (height=320); may be repeated",
+    "NAME=1x3x224x224",
+    flags=("--shape",),
+)
+SHAPES_FROM_RUN = shown(
+    "run the model once in its reference runtime and take the shapes, branches and trips that only data decide; inputs "
+    "are random or those of the file",
+    "INPUTS.npz",
+    bare=RANDOM_INPUTS,
+)
+PRECISION = shown(
+    "the model as a quantiser leaves it: f16, w8a8 (= i8), w8a16, w4a16, mxfp6 (weights only), as the target has them "
+    "(default: as it is)",
+    "P",
+)
+KV_CACHE = shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
+PARALLEL = shown(
+    "how devices share the work: each op, stages of the network, or what is faster (default auto)",
+    choices=("auto", "tensor", "pipeline"),
+)
+PMU_RECIPE = shown("count a named set of PMU events", "R", group="statistics")

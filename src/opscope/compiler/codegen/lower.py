@@ -235,7 +235,7 @@ class Lowering:
         slot = self.weights.slot_bytes
         streamed = sum(o.copy.size for p in placements.values() for o in p.operands if o.streamed)
         weights = sum(self.weights.loaded_bytes(index, lane, 1) for lane in placements)
-        for count in (steps, ceil(steps / 2), ceil(steps / 4), ceil(steps / 8)):
+        for count in (ceil(steps / parts) for parts in (1, 2, 4, 8, 16, 32, 64)):
             if count <= ring.slots or rows * weights <= weights + ceil(steps / count) * streamed:
                 break
             found = {lane: self.tensors.memory[lane].allocate(count * slot) for lane in placements}

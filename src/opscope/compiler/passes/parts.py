@@ -105,7 +105,7 @@ class PartsChooser:
         if batch < 2 or self.plan.machine.target.tiling is None:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
-        tried = {batch, lanes, -(-batch // most), 1 if lanes < 4 or lanes > batch else 2 * lanes}
+        tried = {batch, lanes, 2 * lanes, -(-batch // most), 1}
         return sorted(unit for unit in tried if self.is_possible(unit))
 
     def is_possible(self, unit: int) -> bool:

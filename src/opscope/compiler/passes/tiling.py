@@ -201,11 +201,11 @@ class _TilingPrices:
         return self._cycles[key]
 
     def _rate(self, part: Part) -> float:
-        """Bytes in a cycle that the devices read which take part."""
+        """Bytes in a cycle that the devices and cores read which take part: all together, or each over its queue."""
         devices = max((len(split.sharding.devices) for split in part.splits), default=1)
-        machine = self.plan.machine
-        read = [r for r in machine.target.routes if r.carries is Carries.READ]
-        return devices * sum(route.peak(machine.clock_hz) * route.reached for route in read) or inf
+        cores = max((split.sharding.cores for split in part.splits), default=1)
+        read = [channel for channel in channels(self.plan) if channel.carries is Carries.READ]
+        return devices * sum(min(each.bytes_per_cycle, cores * each.core_bytes_per_cycle) for each in read) or inf
 
 
 def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:

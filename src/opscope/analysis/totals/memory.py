@@ -125,7 +125,7 @@ def _route_totals(work: Work, part: Part, key: Numbers, count: int, *, per_core:
 
 def placements(work: Work) -> tuple[Placement, ...]:
     """Operands in local and in outer memory, per kind and group of command, outer-memory time first."""
-    index, program, part = work.index, work.index.program, work.network
+    index, program, part = work.index, work.index.program, work.in_turn
     lies = index.outer[part.command]
     groups = len(program.groups)
     key = (index.kind[part.command] * groups + index.group[part.command]) * 2 + (lies > 0)

@@ -180,6 +180,7 @@ class Work:
     transfers: Part  # in flight
     commands: Part  # every command once: computing, or from its issue until its bytes have arrived
     network: Part  # the same without the flush of the statistics
+    in_turn: Part  # the same with transfers of one queue one after the other
     windows: Mapping[tuple[int, int], tuple[int, int]]  # (device, core) → start and end of its inference, in ns
 
     @classmethod
@@ -192,6 +193,7 @@ class Work:
         parts = [computed[~flush[0]], flight_at[~flush[1]], flight_at[flush[1]], computed[flush[0]]]
         ends = np.cumsum([len(part) for part in parts]).tolist()
         commands = Part.of(trace, np.concatenate(parts))  # in this order, the others are parts of it and no copies
+        network = commands.where(slice(0, ends[1]))
         return cls(
             index=index,
             trace=trace,
@@ -200,30 +202,30 @@ class Work:
             waits_on=trace.spans["waits_on"][wait_at],
             transfers=commands.where(slice(ends[0], ends[2])),
             commands=commands,
-            network=commands.where(slice(0, ends[1])),
+            network=network,
+            in_turn=_in_turn(network, index),
             windows=_windows(trace),
         )
 
-    @property
-    def in_turn(self) -> Part:
-        """The network, with transfers of one queue one after the other: time is of the one that arrives next.
 
-        Operands that are read ahead are on their way together, and each of them nearly all of the time.
-        """
-        part, index = self.network, self.index
-        moving = np.flatnonzero(index.moves[part.command])
-        if not len(moving):
-            return part
-        command = part.command[moving]
-        queue = index.core[command] * len(index.program.routes) + index.route[command]
-        low, high = int(part.start.min()), int(part.end.max())
-        order = rising(queue * (high - low + 1) + part.end[moving] - low)
-        queue, moving = queue[order], moving[order]
-        start = part.start.copy()
-        behind = moving[1:][queue[1:] == queue[:-1]]
-        before = moving[:-1][queue[1:] == queue[:-1]]
-        start[behind] = np.maximum(start[behind], part.end[before])
-        return replace(part, start=start)
+def _in_turn(part: Part, index: ProgramIndex) -> Part:
+    """Commands, with transfers of one queue one after the other: time is of the one that began first.
+
+    Operands that are read ahead are on their way together, and each of them nearly all of the time.
+    """
+    moving = np.flatnonzero(index.moves[part.command])
+    if not len(moving):
+        return part
+    command = part.command[moving]
+    queue = index.core[command] * len(index.program.routes) + index.route[command]
+    low, span = int(part.start.min()), int(part.end.max()) - int(part.start.min()) + 1
+    order = rising(queue * span + part.start[moving] - low)
+    queue, moving = queue[order], moving[order]
+    latest = np.maximum.accumulate(queue * span + part.end[moving] - low)  # end so far; queues do not mix
+    before = np.concatenate(([0], latest[:-1])) - queue * span + low
+    start = part.start.copy()
+    start[moving] = np.minimum(np.maximum(start[moving], before), part.end[moving])
+    return replace(part, start=start)
 
 
 def _windows(trace: Trace) -> dict[tuple[int, int], tuple[int, int]]:

@@ -47,8 +47,9 @@ class Routes:
             own = self.local.bytes.value
             instances = target.instances(self.local, devices=together.devices, cores=machine.cores)
         self.capacity = own * instances
-        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch.
-        self.at_a_time = min(at_once, together.lanes) / images
+        # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch; and
+        # where that is too much, fewer: cores share an image then.
+        self.least_at_a_time, self.at_a_time = 1 / images, min(at_once, together.lanes) / images
         room = own - plan.bound_bytes / self.copies / instances
         self.kept = _kept_share(graph, together, room, at_once) if own else 0.0
         self.outputs = frozenset(graph.outputs)
@@ -140,7 +141,7 @@ class Routes:
 
         Only that much goes out and comes back: of 154 MB in 116 MB, a quarter.
         """
-        live = self.live[step] * self.at_a_time
+        live = min(self.live[step] * self.at_a_time, max(self.live[step] * self.least_at_a_time, self.capacity))
         return max(0.0, 1 - self.capacity / live) if live else 0.0
 
     def _lost_bytes(self, op: Op) -> int:

@@ -14,7 +14,7 @@ from opscope.compiler import compile_graph
 from opscope.compiler.codegen.local_memory import LocalMemory
 from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors
-from opscope.compiler.codegen.weights import Ring, WeightStream
+from opscope.compiler.codegen.weights import LoadedTile, Ring, WeightStream
 from opscope.compiler.passes import tiling
 from opscope.compiler.passes.batch import batch_size
 from opscope.compiler.passes.footprint import part_footprints
@@ -280,18 +280,18 @@ def _recorded() -> Iterator[dict[int, _Record]]:
 
     def noted_bring(
         self: WeightStream, ring: Ring, index: int, step: int, counts: dict[int, int]
-    ) -> dict[int, list[int]]:
-        arrivals = bring(self, ring, index, step, counts)
-        for lane, commands in arrivals.items():
-            now[0].tiles.append(WeightTile(ring, lane, index, list(commands)))
+    ) -> dict[int, LoadedTile]:
+        loaded = bring(self, ring, index, step, counts)
+        for lane, tile in loaded.items():
+            now[0].tiles.append(WeightTile(ring, lane, index, list(tile.commands)))
             now[0].turns.setdefault((id(ring), lane), []).append(now[0].tiles[-1])
-            for command in commands:
+            for command in tile.commands:
                 now[0].use_panel(ring, lane, command)
-        return arrivals
+        return loaded
 
-    def noted_used(self: Ring, lane: int, command: int, *, later_tiles: int = 0) -> None:
-        used(self, lane, command, later_tiles=later_tiles)
-        now[0].turns[id(self), lane][-1 - later_tiles].users.append(command)
+    def noted_used(self: Ring, lane: int, tile: int, command: int) -> None:
+        used(self, lane, tile, command)
+        now[0].turns[id(self), lane][tile].users.append(command)
         now[0].use_panel(self, lane, command)
 
     with (

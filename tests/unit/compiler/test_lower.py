@@ -14,6 +14,7 @@ from compiler_laws import Order, all_laws, compute_rows
 from opscope.compiler.performance_warnings import performance_warnings
 from opscope.compiler.sharding import REDUCED
 from opscope.core.errors import UsageError
+from opscope.core.meaning import Does
 from opscope.device import simulate
 from opscope.graph.graph import DType, Graph, Op
 from opscope.machine.target import Figure
@@ -119,6 +120,30 @@ def test_weights_stay_for_all_slices_of_rows_where_there_is_room_for_a_panel() -
     assert len(compute_rows(built)[0][0]) > 32  # slices of rows × 32 tiles of weights
     assert sum(moved(built, "read", named="t1")) == 256 * 256 * 2
     assert sum(moved(built, "read", named="data")) == 1024 * 256 * 2
+
+
+def test_weights_of_the_next_tiles_are_asked_for_before_a_result_leaves() -> None:
+    """A core issues transfers in order, and a write waits for its result: loads behind it would start only then."""
+    draw = Sketch(dtype=DType.F16)
+    made = draw.dense(draw.input(64, 64), 1024, bias=False)
+    built = lawful(draw.graph(made), local_bytes=64 * KB, weight_bytes=4 * KB, activation_bytes=8 * KB)
+    rows = built.program.commands[built.program.commands["route"] != NO_ROUTE]
+    carried = "".join(built.program.routes[row["route"]].carries[0] for row in rows)  # r: read, w: write
+    loads = carried[carried.index("w") - 3 :]
+    assert loads.startswith("rrrwrwrw")
+    assert loads.count("w") == 1024 * 64 * 2 // (4 * KB)
+
+
+def test_what_was_spilled_in_the_layout_of_an_engine_is_not_converted() -> None:
+    """Both products work in the tiled layout, and what is between them keeps it, also where it passes outer memory."""
+    draw = Sketch(dtype=DType.F16)
+    made = draw.dense(draw.input(256, 64, name="data"), 256, bias=False)
+    graph = draw.graph(draw.dense(draw.same("sigmoid", made), 64, bias=False))
+    built = lawful(graph, local_bytes=96 * KB, weight_bytes=4 * KB, activation_bytes=8 * KB)
+    rows = built.program.commands
+    converted = {built.program.ops[op].name for op in rows["op"][rows["does"] == Does.LAYOUT]}
+    assert sum(moved(built, "write")) > 256 * 256 * 2
+    assert converted == {built.program.ops[0].name}
 
 
 def test_in_panels_slices_of_rows_pass_once_for_each() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from math import ceil
 
 from ...core.errors import UsageError
@@ -21,7 +22,7 @@ from .operands import OperandPlacement, OperandPlacer
 from .shared_reads import read_together
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
 from .tiles import Tile, TileRunner
-from .weights import Ring, WeightStream
+from .weights import LoadedTile, Ring, TileLoads, WeightStream
 
 _LONGEST_CHAIN = 32  # ops: placing a chain takes time with the cube of its length
 
@@ -173,17 +174,7 @@ class Lowering:
             ring, panel = self._panel(index, placements, tiles)
         for placement in placements.values():
             placement.panels = ceil(steps / panel)
-        stays = panel <= ring.slots
-        for number, first in enumerate(range(0, steps, panel)):
-            for row in range(max(placement.rows for placement in placements.values())):
-                active = {lane: tiles[lane] for lane, placement in placements.items() if row < placement.rows}
-                for step in range(first, min(first + panel, steps)):
-                    fresh = weighted and (row == 0 or not stays)
-                    arrivals = self.weights.load_tile(ring, index, step, active) if fresh else {}
-                    for lane in (lane for lane, count in active.items() if step < count):
-                        tile = Tile(row, placements[lane].rows, step, tiles[lane], number)
-                        later = min(tiles[lane], first + panel) - 1 - step if row and stays else 0
-                        self._product_tile(placements[lane], tile, arrivals.get(lane, []), ring, later)
+        self._product_tiles(index, placements, tiles, ring, panel)
         if ring is not self.weights.ring:
             self._free_panel(ring)
         for placement in placements.values():
@@ -193,19 +184,44 @@ class Lowering:
         if context.hands_on_state(index):
             hand_on_state(self.context, self.tensors, index)
 
-    def _product_tile(
-        self, placement: OperandPlacement, tile: Tile, weights: list[int], ring: Ring, later_tiles: int
+    def _product_tiles(
+        self, index: int, placements: dict[int, OperandPlacement], tiles: dict[int, int], ring: Ring, panel: int
     ) -> None:
-        """Emit one tile of a product; since its weights were loaded, so many later tiles have been."""
-        for row in range(tile.row, min(tile.row + 2, tile.rows)):
-            self.tiles.prefetch([placement], replace(tile, row=row))
-        lane, loaded = placement.lane, 0.0
+        """Emit all tiles of a product: every panel of weights meets all slices of rows."""
+        weighted = has_weights(self.plan.placed[index].op, self.plan.graph)
+        rows, steps, stays = max(p.rows for p in placements.values()), max(tiles.values()), panel <= ring.slots
+        active = [{lane: tiles[lane] for lane, p in placements.items() if row < p.rows} for row in range(rows)]
+        loads = TileLoads(self.weights, ring, index)
+        for number, first in enumerate(range(0, steps, panel)):
+            here = range(first, min(first + panel, steps))
+            if weighted:
+                loads.follow([(step, lanes) for lanes in (active[:1] if stays else active) for step in here])
+            for row, step in product(range(rows), here):
+                working = {lane: placements[lane] for lane, count in active[row].items() if step < count}
+                turn = step - first if stays else row * steps + step
+                loads.emit(turn)
+                for placement in working.values():
+                    self._prefetch(placement, row, number)
+                loads.emit_ahead(turn)
+                for lane, placement in working.items():
+                    tile = Tile(row, placement.rows, step, tiles[lane], number)
+                    self._product_tile(placement, tile, loads.tile(turn, lane), ring)
+
+    def _prefetch(self, placement: OperandPlacement, row: int, panel: int) -> None:
+        """Load a slice of rows and the next one."""
+        for ahead in range(row, min(row + 2, placement.rows)):
+            self.tiles.prefetch([placement], Tile(ahead, placement.rows, panel=panel))
+
+    def _product_tile(self, placement: OperandPlacement, tile: Tile, weights: LoadedTile | None, ring: Ring) -> None:
+        """Emit one tile of a product, behind the load of its weights; None: it has none, or they are there."""
+        lane, size = placement.lane, 0.0
         if has_weights(self.plan.placed[placement.index].op, self.plan.graph):
-            loaded = self.weights.loaded_bytes(placement.index, lane, tile.steps)
-            loaded += self.weights.state_bytes(placement.index, lane, tile.count)
-        command = self.tiles.run(placement, tile, weights, weight_bytes=loaded)
-        if ring.users.get(lane) and loaded and not self.weights.stays(placement.index):
-            ring.record_use(lane, command, later_tiles=later_tiles)
+            size = self.weights.loaded_bytes(placement.index, lane, tile.steps)
+            size += self.weights.state_bytes(placement.index, lane, tile.count)
+        after = weights.commands if weights is not None else []
+        command = self.tiles.run(placement, tile, after, weight_bytes=size)
+        if weights is not None:
+            ring.record_use(lane, weights.number, command)
 
     def _own_ring(self, index: int, tiles: dict[int, int]) -> Ring | None:
         """A ring for the weights of one op, on the only lane: in as few tiles as there is room for.

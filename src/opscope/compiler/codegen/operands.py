@@ -26,6 +26,11 @@ from .tensors import LocalCopy, Tensors
 _ENOUGH_STEPS = 3  # weight tiles, whose results pass through a double buffer
 
 
+def leaves_by_tiles(steps: float) -> bool:
+    """Whether a product can be streamed out as it is made, with so many weight tiles, and needs no slices of rows."""
+    return steps > _ENOUGH_STEPS
+
+
 @dataclass(slots=True)
 class Operand:
     """An input of an op: whole in local memory, or streamed through the double buffer `copy`."""
@@ -75,14 +80,14 @@ class OperandPlacer:
         streamed: set[int] = set()
         made = {t for op in self._ops(chain) for t in op.outputs}
         while True:
-            in_slices = not streamed <= made if steps > _ENOUGH_STEPS else bool(streamed)
+            in_slices = not streamed <= made if leaves_by_tiles(steps) else bool(streamed)
             attempt = _PlacementAttempt(
                 self, chain, lane, tiled=tiled, rows=smaller if in_slices else rows, steps=steps
             )
             if attempt.run(streamed, sizes):
                 return attempt.placements
             attempt.undo()
-            victim = self._victim(chain, sizes, streamed, first=made if steps > _ENOUGH_STEPS else frozenset())
+            victim = self._victim(chain, sizes, streamed, first=made if leaves_by_tiles(steps) else frozenset())
             if victim is None:
                 name = printable(self.plan.placed[chain[0]].op.name)
                 raise UsageError(

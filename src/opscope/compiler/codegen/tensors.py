@@ -133,7 +133,11 @@ class Tensors:
         return self._copies.get((self.root(tensor), tiled), {}).get(lane)
 
     def is_tiled(self, tensor: int, lane: int) -> bool:
-        return self.get(tensor, lane, tiled=True) is not None
+        """Whether a lane has a tensor in the tiled layout: here, or in outer memory if it is not here at all."""
+        if self.get(tensor, lane, tiled=True) is not None:
+            return True
+        outer = self.outer_copy(tensor, lane)
+        return outer is not None and outer.tiled and self.get(tensor, lane, tiled=False) is None
 
     def holders(self, tensor: int) -> Iterator[tuple[int, bool, LocalCopy]]:
         """Yield lane, layout and copy of a tensor, once per lane; the tiled one where a lane has both layouts.

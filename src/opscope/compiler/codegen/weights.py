@@ -46,9 +46,17 @@ class Ring:
             return [command for tile in users[first - self.slots : first] for command in tile]
         return users[-self.slots] if len(users) >= self.slots else list(self.guards.get(lane, ()))
 
-    def record_use(self, lane: int, command: int, *, later_tiles: int = 0) -> None:
-        """Note that a command computes with a tile: the one that was loaded last, or so many before it."""
-        self.users[lane][-1 - later_tiles].append(command)
+    def record_use(self, lane: int, tile: int, command: int) -> None:
+        """Note that a command computes with a tile, by its number on the lane."""
+        self.users[lane][tile].append(command)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTile:
+    """A tile in the ring of a lane."""
+
+    number: int  # of all tiles that the ring has held there
+    commands: list[int]  # after which it can be used
 
 
 class WeightStream:
@@ -91,11 +99,11 @@ class WeightStream:
         axis = channel_axis(placed.op, self.context.graph)
         return units if 0 <= axis < len(shape) and shape[axis] >= units else 1
 
-    def load_tile(self, ring: Ring, index: int, step: int, counts: dict[int, int]) -> dict[int, list[int]]:
-        """Load tile `step` on every lane that has so many tiles. Returns lane → commands after which it is there."""
-        arrivals: dict[int, list[int]] = {}
+    def load_tile(self, ring: Ring, index: int, step: int, counts: dict[int, int]) -> dict[int, LoadedTile]:
+        """Load tile `step` on every lane that has so many tiles. Returns lane → the tile."""
+        found: dict[int, LoadedTile] = {}
         if self.stays(index):
-            return arrivals
+            return found
         size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
         for lanes in self._sharing(index):
             active = [lane for lane in lanes if step < counts.get(lane, 0)]
@@ -103,13 +111,15 @@ class WeightStream:
                 continue
             own = share(size * self.context.weight_share(index, active[0]), step, counts[active[0]])
             if len(active) == 1:
-                arrivals[active[0]] = [self._read(ring, index, step, own, active)]
+                arrivals = {active[0]: [self._read(ring, index, step, own, active)]}
             else:
-                arrivals.update(self._read_and_multicast(ring, index, active, step, own))
+                arrivals = self._read_and_multicast(ring, index, active, step, own)
             for lane in active:
-                ring.users.setdefault(lane, []).append([])
-                arrivals[lane] = self._dequantize(index, lane, step, counts[lane], arrivals[lane])
-        return arrivals
+                users = ring.users.setdefault(lane, [])
+                ready = self._dequantize(index, lane, step, counts[lane], arrivals[lane])
+                found[lane] = LoadedTile(len(users), ready)
+                users.append([])
+        return found
 
     def _dequantize(self, index: int, lane: int, step: int, steps: int, arrived: list[int]) -> list[int]:
         """Convert a tile that is stored in blocks. Returns the commands after which it can be used."""
@@ -179,3 +189,39 @@ class WeightStream:
     def loaded_bytes(self, index: int, lane: int, steps: int) -> float:
         """Bytes of one of `steps` weight tiles, all of which must enter the engine."""
         return self.context.unpacked_weights(index) * self.context.weight_share(index, lane) / steps
+
+
+_AHEAD = 2  # tiles: while one is used, the next is on its way and the one after it is asked for
+
+
+class TileLoads:
+    """The loads of an op's weight tiles, in the order in which tiles run; some are emitted ahead of their turn.
+
+    A core issues its transfers in order. Where results leave tile by tile, the write of a result waits until it is
+    computed, and loads that are issued behind it would start only then. So the loads of the next tiles come before it:
+
+        load t0   load t1   load t2   write r0   load t3   write r1   load t4   …
+    """
+
+    def __init__(self, stream: WeightStream, ring: Ring, index: int) -> None:
+        self.stream, self.ring, self.index = stream, ring, index
+        # Slots that are filled together are free together: a tile of the next filling cannot come ahead.
+        self.ahead = 0 if ring.together else min(_AHEAD, ring.slots - 1)
+        self.turns: list[tuple[int, dict[int, int]]] = []
+        self.loaded: list[dict[int, LoadedTile]] = []
+
+    def follow(self, turns: list[tuple[int, dict[int, int]]]) -> None:
+        """Begin anew, with the tiles that are loaded from now on: number of the tile, and lanes with their tiles."""
+        self.turns, self.loaded = turns, []
+
+    def emit(self, turn: int) -> None:
+        """Emit the loads up to a turn, as far as they have not been."""
+        for step, lanes in self.turns[len(self.loaded) : turn + 1]:
+            self.loaded.append(self.stream.load_tile(self.ring, self.index, step, lanes))
+
+    def emit_ahead(self, turn: int) -> None:
+        self.emit(turn + self.ahead)
+
+    def tile(self, turn: int, lane: int) -> LoadedTile | None:
+        """The tile of a turn on a lane; None where nothing was loaded for it."""
+        return self.loaded[turn].get(lane) if turn < len(self.loaded) else None

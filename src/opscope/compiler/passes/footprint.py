@@ -14,6 +14,7 @@ from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ..codegen.context import LoweringContext
+from ..codegen.operands import leaves_by_tiles
 from ..codegen.weights import WeightStream
 from ..plan import Part, Placed, Plan, Schedule, Split
 from ..sharding import Sharding
@@ -31,8 +32,11 @@ class Footprint:
     need: float  # of everything that is in local memory while the op runs
     gaps: float  # bytes between them that may be too small for anything: beside each, less than the largest new one
     others: float  # of those, what the op itself does not read
-    own: tuple[float, ...]  # of those, the tensors that it reads and writes, the largest first
+    read: tuple[float, ...]  # of those, the tensors that it reads, the largest first
+    made: float  # of those, what it makes
     weights: float  # bytes of weights that are read for it, by all lanes together
+    lane_weights: float  # bytes of weights that meet its operands on a lane
+    by_tiles: bool  # its results can leave as they are made, tile by tile of the weights
     lanes: int
     divisible: int  # the op can run in as many parts of the batch as divide this
 
@@ -45,8 +49,24 @@ def footprints(plan: Schedule, context: LoweringContext, axes: dict[int, int], u
     liveness = _Liveness(plan, context, axes, units)
     for index, placed in enumerate(plan.placed):
         yield liveness.step(index, placed)
-    yield Footprint(
-        alive=0.0, views=len(liveness.views), need=0.0, gaps=0.0, others=0.0, own=(), weights=0.0, lanes=1, divisible=1
+    yield end_of_graph(views=len(liveness.views))
+
+
+def end_of_graph(*, views: int = 0) -> Footprint:
+    """The footprint of what comes behind the last op."""
+    return Footprint(
+        alive=0.0,
+        views=views,
+        need=0.0,
+        gaps=0.0,
+        others=0.0,
+        read=(),
+        made=0.0,
+        weights=0.0,
+        lane_weights=0.0,
+        by_tiles=False,
+        lanes=1,
+        divisible=1,
     )
 
 
@@ -115,7 +135,6 @@ class _Liveness:
             root = self.root.get(t, t)
             if size := self._read_bytes(root, position, split):
                 read[root] = max(size, read.get(root, 0.0))
-        own = tuple(sorted((*read.values(), *made.values()), reverse=True))
         over = self._written_over(op, index, read, made)
         tiled = self._order(placed, read)
         fresh = [size for t, size in (*read.items(), *made.items()) if t not in self.alive]
@@ -127,8 +146,11 @@ class _Liveness:
             need=self.bytes + sum(fresh) - over,
             gaps=0.0 if over else len(self.alive) * max(fresh, default=0.0),
             others=max(0.0, self.bytes - sum(size for t, size in read.items() if t in self.alive)),
-            own=own,
+            read=tuple(sorted(read.values(), reverse=True)),
+            made=sum(made.values()),
             weights=self._weights(op, split),
+            lane_weights=(here := self._lane_weights(index, op)),
+            by_tiles=leaves_by_tiles(here / self.context.tiling.weight_bytes.value),
             lanes=len(split.sharding.lanes()),
             divisible=self._divisible(placed, split),
         )
@@ -182,6 +204,12 @@ class _Liveness:
         cuts, cores = weight_cuts(op, self.graph, split.sharding), self.plan.machine.cores
         read = {(lane // cores, cuts.boxes.get(lane)): cuts.share(lane) for lane in cuts.lanes()}
         return self.context.tensor_bytes(op.inputs[1]) * sum(read.values())
+
+    def _lane_weights(self, index: int, op: Op) -> float:
+        """Bytes of an op's weights, as they are used, on the lane that has most of them."""
+        if not has_weights(op, self.graph):
+            return 0.0
+        return self.context.unpacked_weights(index) * self.context.weight_sharding(index).largest
 
     def _divisible(self, placed: Placed, split: Split) -> int:
         """The number that every possible number of tiles divides: the units of the batch; 1 where it is not cut."""

@@ -1,27 +1,17 @@
-"""Tiling: choose for every op how many equal tiles of the batch it runs in.
+"""Tiling: try what `split` proposes in some numbers of tiles of the batch, and keep what is done first.
 
-Where the activations of the whole batch do not fit local memory, neighbouring ops with the same number of tiles form
-a tile group: all of them run for the first tile, then for the second, and what passes between them stays local. More
-tiles need less memory at a time, but the weights are read once per tile. A dynamic programme over the ops finds the
-numbers of tiles that move the fewest bytes to and from outer memory.
-
-Example: 100 bytes of local memory, an op with 120 bytes alive around it (60 of them not its own) and 30 of weights.
-With 1 tile 20 bytes are spilled and read back: 2 × 20 + 30 = 70 bytes. With 2 tiles 60 bytes are alive at a time,
-nothing is spilled, and the weights are read twice: 2 × 30 = 60 bytes, so 2 tiles win. With 50 bytes of weights it is
-90 against 100, and the batch stays whole.
-
-How tightly tensors pack is known only after they have addresses. So the search runs twice, once assuming no
-fragmentation of local memory and once assuming the worst. What `split` proposes is ranked by price, with these tiles;
-the best few are lowered to commands, and the one that is done first is taken. A proposal that spills next to nothing
-is not tried with more tiles, and one is not tried at all whose weights alone take longer than the best so far.
+How tightly tensors pack is known only after they have addresses. So tiles are searched for twice, once assuming no
+fragmentation of local memory and once assuming the worst. Proposals are ranked by price, with these tiles; the best few
+are lowered to commands, and the one that is done first is taken. A proposal that spills next to nothing is not tried
+with more tiles, and one is not tried at all whose weights alone take longer than the best so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
-from math import inf, isqrt
+from itertools import product
+from math import inf
 
 from ...core.errors import UsageError
 from ...core.meaning import Carries
@@ -33,10 +23,11 @@ from ..plan import Part, Plan, Schedule
 from ..sharding import Box, Sharding
 from .batch import batch_axes, for_images
 from .depth_first import depth_first
-from .footprint import Footprint, PartFootprints, part_footprints
+from .footprint import PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
 from .schedule import schedule
 from .split_prices import Prices
+from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to three tilings
 _CLOSE = 1.06  # times the lowest price: what is tried
@@ -218,7 +209,7 @@ def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
     found = pricing.footprints(part)
     if found.resident or found.room <= 0:
         return [undivided]
-    choices = _useful(choices, found.steps, found.room)
+    choices = useful_tiles(choices, found.steps, found.room)
     searches = [TilingSearch(choices, found.room, gaps=gaps) for gaps in (False, True)]
     tilings = [search.search(found.steps) for search in searches]
     if all(step.divisible % part.units == 0 for step in found.steps[:-1]):
@@ -238,120 +229,3 @@ def _with_more_weights(schedule: Schedule, free: float) -> Schedule | None:
     slots = min(_MOST_SLOTS, least + int(READ_AHEAD * free / size))
     kept = kept_weights(schedule, free - (slots - least) * size) if tiling.keeps_constants else frozenset[int]()
     return replace(schedule, slots=slots, kept=kept) if slots > least or kept else None
-
-
-def divisors(number: int) -> list[int]:
-    """All divisors of a number, the smallest first."""
-    small = [d for d in range(1, isqrt(max(1, number)) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)}) if number > 0 else [1]
-
-
-def _useful(choices: Sequence[int], steps: Sequence[Footprint], room: float) -> list[int]:
-    """The choices up to the first with which every op fits, so that a huge batch does not take long to search.
-
-    With more tiles no op would fit any better; there would only be more room for tensors that wait for a tile group to
-    end.
-    """
-    most = max((step.need + step.gaps for step in steps), default=0.0)
-    first = next((tiles for tiles in choices if most <= tiles * room), choices[-1])
-    return [tiles for tiles in choices if tiles <= first]
-
-
-@dataclass(frozen=True, slots=True)
-class _PartialTiling:
-    """The cheapest tiling of all ops so far that gives the last of them a certain number of tiles."""
-
-    moved: float = 0.0  # bytes to and from outer memory
-    runs: int = 0  # sum of the tiles of all ops; breaks ties: fewer is better
-    peak: float = 0.0  # most bytes that an op of the current tile group needs on a lane
-    carried: float = 0.0  # bytes held throughout the current tile group: inputs of its other tiles
-    spilled: float = 0.0  # bytes of a tile that are in outer memory until an op reads them
-
-
-class TilingSearch:
-    """Dynamic programme over the ops: state = number of tiles of the last op, cost = bytes moved so far.
-
-    `room` is the local memory of a lane; `gaps` says whether fragmentation is counted.
-    """
-
-    def __init__(self, choices: Sequence[int], room: float, *, gaps: bool) -> None:
-        self.choices, self.room, self.gaps = choices, room, gaps
-
-    def search(self, steps: Sequence[Footprint]) -> tuple[int, ...]:
-        """The number of tiles of every op; the last step is the end of the graph, where everything is whole."""
-        states = {1: _PartialTiling()}
-        came_from: list[dict[int, int]] = []
-        for step in steps:
-            possible = [tiles for tiles in self.choices if step.divisible % tiles == 0]
-            best = {tiles: self._best_predecessor(states, step, tiles) for tiles in possible}
-            came_from.append({tiles: before for tiles, (before, _) in best.items()})
-            states = {tiles: state for tiles, (_, state) in best.items()}
-        return self._trace_back(came_from)
-
-    def moved(self, steps: Sequence[Footprint], tiles: Sequence[int]) -> list[float]:
-        """Bytes to and from outer memory of every op with these numbers of tiles, and at the end."""
-        states, before = [_PartialTiling()], 1
-        for step, now in zip(steps, (*tiles, 1), strict=True):
-            states.append(self._extend(states[-1], before, step, now))
-            before = now
-        return [after.moved - state.moved for state, after in pairwise(states)]
-
-    def _trace_back(self, came_from: Sequence[dict[int, int]]) -> tuple[int, ...]:
-        """Follow the predecessors from the end, which has one tile, to the first op."""
-        tiles, found = 1, []
-        for before in reversed(came_from):
-            tiles = before[tiles]
-            found.append(tiles)
-        return tuple(reversed(found[:-1]))
-
-    def _best_predecessor(
-        self, states: dict[int, _PartialTiling], step: Footprint, tiles: int
-    ) -> tuple[int, _PartialTiling]:
-        """The number of tiles of the op before from which this op is reached with fewest bytes, and that tiling."""
-        reached = {before: self._extend(state, before, step, tiles) for before, state in states.items()}
-        best = min(reached, key=lambda before: (reached[before].moved, reached[before].runs, before != tiles))
-        return best, reached[best]
-
-    def _extend(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> _PartialTiling:
-        """The tiling with one op more; `before` is the number of tiles of the op before it."""
-        moved, carried, peak, out = state.moved, state.carried, state.peak, state.spilled
-        if before != tiles:
-            through, carried = self._regroup(state, before, step, tiles)
-            moved, peak, out = moved + through, 0.0, out * before / tiles
-        need = self._need(step) / tiles
-        if carried and need + carried > self.room:  # spilled and read back
-            moved, carried = moved + 2 * carried * step.lanes, 0.0
-        out = min(out, step.others / tiles)  # what the op reads is back
-        others = min(max(0.0, need - self.room), step.others / tiles)
-        moved += step.weights * tiles + 2 * max(0.0, others - out) * tiles * step.lanes
-        moved += self._streamed(step, tiles, need - self.room - others)
-        return _PartialTiling(moved, state.runs + tiles, max(peak, need), carried, max(out, others))
-
-    def _need(self, step: Footprint) -> float:
-        return step.need + step.gaps if self.gaps else step.need
-
-    def _regroup(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> tuple[float, float]:
-        """Where the number of tiles changes: bytes moved through outer memory, and bytes that stay on a lane instead.
-
-        From 8 tiles to 2, each new tile is four old ones where they lie, if local memory holds them until the group
-        ends: nothing moves. From 2 to 8 or to 3, everything is written out and read back tile by tile.
-        """
-        if step.views:  # a view has no bytes of its own that could be joined or divided
-            return inf, 0.0
-        waiting = step.alive * (1 - 1 / before)  # made by earlier tiles while the last one runs
-        if before % tiles == 0 and waiting + state.peak <= self.room:
-            return 0.0, step.alive * (1 - 1 / tiles)
-        return 2 * step.alive * step.lanes, 0.0
-
-    def _streamed(self, step: Footprint, tiles: int, over: float) -> float:
-        """Bytes moved because an op does not fit even alone: its own largest operands are streamed.
-
-        An op that streams runs in slices, and reads its weights once per slice.
-        """
-        moved = 0.0
-        for size in step.own if over > 0 else ():
-            moved, over = moved + size, over - size / tiles
-            if over <= 0:
-                slices = max(1.0, 4 * sum(step.own) / tiles / self.room)  # two of each take half of local memory
-                return moved * step.lanes + step.weights * tiles * (slices - 1)
-        return moved * step.lanes

@@ -12,9 +12,9 @@ from compiler_laws import all_laws
 from opscope.compiler.codegen.lower import lower
 from opscope.compiler.forecast import forecast_cycles
 from opscope.compiler.passes import tiling
-from opscope.compiler.passes.footprint import Footprint, part_footprints
+from opscope.compiler.passes.footprint import end_of_graph, part_footprints
 from opscope.compiler.passes.schedule import schedule
-from opscope.compiler.passes.tiling import TilingSearch, divisors
+from opscope.compiler.passes.tile_search import TilingSearch, divisors
 from opscope.compiler.phases import phase_text
 from opscope.device import simulate
 from opscope.graph.graph import DType, Graph
@@ -86,18 +86,22 @@ def test_networks_that_fit_and_batches_of_one_stay_as_they_are(batch: int, kb: i
 @pytest.mark.parametrize(("weights", "parts"), [(10.0, 2), (30.0, 2), (50.0, 1)])
 def test_weights_are_read_again_where_that_is_less_than_what_would_be_moved_out(weights: float, parts: int) -> None:
     """20 of 120 bytes do not fit: they are spilled and read back, or the weights are read twice."""
-    busy = Footprint(
-        alive=0.0, views=0, need=120.0, gaps=0.0, others=60.0, own=(40.0, 20.0), weights=weights, lanes=1, divisible=4
+    busy = replace(end_of_graph(), need=120.0, others=60.0, read=(40.0,), made=20.0, weights=weights, divisible=4)
+    assert TilingSearch((1, 2, 4), 100.0, gaps=False).search([busy, end_of_graph()]) == (parts,)
+
+
+@pytest.mark.parametrize(("by_tiles", "moved"), [(True, 80.0 + 500.0), (False, 80.0 + 500.0 + 80.0 * 4)])
+def test_results_that_leave_as_they_are_made_need_no_second_pass(by_tiles: bool, moved: float) -> None:
+    """80 bytes are made of 40 in 100 bytes. In slices they pass once for every panel of weights, here of 50 bytes."""
+    wide = replace(
+        end_of_graph(), need=120.0, read=(40.0,), made=80.0, weights=500.0, lane_weights=250.0, by_tiles=by_tiles
     )
-    end = replace(busy, need=0.0, others=0.0, own=(), weights=0.0, divisible=1)
-    assert TilingSearch((1, 2, 4), 100.0, gaps=False).search([busy, end]) == (parts,)
+    assert TilingSearch((1,), 100.0, gaps=False).moved([wide, end_of_graph()], (1,)) == [moved, 0.0]
 
 
 def test_what_is_spilled_counts_until_it_is_read_again_and_no_longer() -> None:
     """50 bytes wait beside three ops of 70 that do not read them, in 100 bytes: 20 leave, and come back once."""
-    waits = Footprint(
-        alive=50.0, views=0, need=120.0, gaps=0.0, others=50.0, own=(40.0, 30.0), weights=0.0, lanes=1, divisible=1
-    )
+    waits = replace(end_of_graph(), alive=50.0, need=120.0, others=50.0, read=(40.0,), made=30.0)
     reads = replace(waits, need=70.0, others=0.0)
     found = TilingSearch((1,), 100.0, gaps=False)
     assert found.moved([waits, waits, waits, reads], (1, 1, 1)) == [40.0, 0.0, 0.0, 0.0]

@@ -19,6 +19,7 @@ from ..plan import Part, Plan
 from .batch import batch_axes, batch_size, for_images, is_cuttable, with_images
 from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
+from .op_order import run_when_wanted
 from .split import Splitter
 from .split_prices import Prices
 
@@ -45,6 +46,7 @@ class MachineSize:
 
 def split(plan: Plan) -> Plan:
     """The plan with all of the batch at once on all of the machine, and with alternatives to it."""
+    plan = run_when_wanted(plan)
     found: list[tuple[Part, ...]] = []
     least, work, batch = inf, sum(placed.cycles for placed in plan.placed), batch_size(plan.graph)
     for size in machine_sizes(plan):

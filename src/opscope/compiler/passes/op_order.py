@@ -36,8 +36,8 @@ def run_when_wanted(plan: Plan) -> Plan:
         order.update(dict.fromkeys(makers[t] for t in op.inputs if t in makers))
         order.update({} if index in held else {index: None})
     order.update(dict.fromkeys(early))  # what only the outside reads
-    ops, placed = (tuple(each[index] for index in order) for each in (graph.ops, plan.placed))
-    return replace(plan, graph=replace(graph, ops=ops), placed=placed)
+    ops = tuple(graph.ops[index] for index in order)
+    return replace(plan, graph=replace(graph, ops=ops), placed=tuple(plan.placed[index] for index in order))
 
 
 def _reads_inputs_alone(op: Op, graph: Graph) -> bool:

@@ -1,9 +1,10 @@
 """Tiling: try what `split` proposes in some numbers of tiles of the batch, and keep what is done first.
 
-How tightly tensors pack is known only after they have addresses. So tiles are searched for twice, once assuming no
-fragmentation of local memory and once assuming the worst. Proposals are ranked by price, with these tiles; the best few
-are lowered to commands, and the one that is done first is taken. A proposal that spills next to nothing is not tried
-with more tiles, and one is not tried at all whose weights alone take longer than the best so far.
+How tightly tensors pack is known only after they have addresses. So tiles are searched for three times: assuming no
+fragmentation of local memory, assuming the worst, and for half of local memory, so that a tile can be loaded while the
+one before it is computed. Proposals are ranked by price, with these tiles; the best few are lowered to commands, and
+the one that is done first is taken. Of a proposal that spills next to nothing only tilings of nearly the same price are
+tried as well, and one is not tried at all whose weights alone take longer than the best so far.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from .schedule import schedule
 from .split_prices import Prices
 from .tile_search import TilingSearch, divisors, useful_tiles
 
-MOST_PROPOSALS = 3  # that are tried, each in up to three tilings
+MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
 _CLOSE = 1.06  # times the lowest price: what is tried
 _PROMISING = 1.25  # the same where that takes few commands, or the best so far spills: how much is hard to foresee
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
 _FEW_COMMANDS = 2_000  # of all proposals so far
-_MOST_COMMANDS = 30_000  # of all proposals so far; beyond, each is tried in one tiling
+_MOST_COMMANDS = 60_000  # of all proposals so far; beyond, each is tried in one tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,10 @@ class _Trials:
         self.commands = 0  # of all that were lowered
 
     def run(self, tilings: Sequence[Tiling]) -> None:
-        """Try the tilings of one proposal until nothing is spilled that others could keep."""
+        """Try the tilings of one proposal, those of a higher price only while more is spilled than others may keep."""
+        limit, spills = _CLOSE * tilings[0].price, True
         for tiling in tilings:
-            if tiling.loading > self.least:
+            if tiling.loading > self.least or (tiling.price > limit and not spills):
                 continue
             written = depth_first(schedule(self.plan, tiling.parts))
             written = replace(written, resident=is_resident(written, self.plan.graph))
@@ -87,7 +89,7 @@ class _Trials:
             except UsageError as error:  # an op does not fit in any number of slices
                 self.problem = self.problem or error
                 continue
-            if not spills or self.commands > _MOST_COMMANDS:
+            if self.commands > _MOST_COMMANDS:
                 return
 
     def give_weights_what_is_left(self) -> None:
@@ -200,8 +202,9 @@ class _TilingPrices:
 
 
 def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
-    """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, and with the worst gaps; and
-    every unit on its own, where all ops can be cut so: it reads weights most often and needs least room.
+    """Numbers of tiles for the ops of a part: as found with tensors packed without gaps, in all of the room and in half
+    of it, and with the worst gaps; and every unit on its own, where all ops can be cut so: it reads weights most often
+    and needs least room.
     """
     undivided, choices = (1,) * len(part.splits), divisors(part.units)
     if len(choices) == 1:
@@ -209,8 +212,12 @@ def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
     found = pricing.footprints(part)
     if found.resident or found.room <= 0:
         return [undivided]
-    choices = useful_tiles(choices, found.steps, found.room)
-    searches = [TilingSearch(choices, found.room, gaps=gaps) for gaps in (False, True)]
+    choices = useful_tiles(choices, found.steps, found.room / 2)
+    searches = [
+        TilingSearch(choices, found.room, gaps=False),
+        TilingSearch(choices, found.room / 2, gaps=False),  # a tile is loaded while the one before it is computed
+        TilingSearch(choices, found.room, gaps=True),
+    ]
     tilings = [search.search(found.steps) for search in searches]
     if all(step.divisible % part.units == 0 for step in found.steps[:-1]):
         tilings.append((part.units,) * len(part.splits))

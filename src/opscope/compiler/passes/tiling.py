@@ -3,7 +3,7 @@
 How tightly tensors pack is known only after they have addresses. So tiles are searched for three times: assuming no
 fragmentation of local memory, assuming the worst, and for half of local memory, so that a tile can be loaded while the
 one before it is computed. Proposals are ranked by price, with these tiles; the best few are lowered to commands, and
-the one that is done first is taken. Of a proposal that spills next to nothing only tilings of nearly the same price are
+the one that is done first is taken. Of a proposal that spills next to nothing only tilings of about the same price are
 tried as well, and one is not tried at all whose weights alone take longer than the best so far.
 """
 
@@ -36,7 +36,7 @@ _PROMISING = 1.25  # the same where that takes few commands, or the best so far 
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
 _FEW_COMMANDS = 2_000  # of all proposals so far
-_MOST_COMMANDS = 60_000  # of all proposals so far; beyond, each is tried in one tiling
+_MOST_COMMANDS = 100_000  # of all proposals so far; beyond, each is tried in one tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class _Trials:
 
     def run(self, tilings: Sequence[Tiling]) -> None:
         """Try the tilings of one proposal, those of a higher price only while more is spilled than others may keep."""
-        limit, spills = _CLOSE * tilings[0].price, True
+        limit, spills = _PROMISING * tilings[0].price, True
         for tiling in tilings:
             if tiling.loading > self.least or (tiling.price > limit and not spills):
                 continue

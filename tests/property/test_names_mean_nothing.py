@@ -14,6 +14,7 @@ from opscope.changes.changes import with_predictions
 from opscope.compiler import compile_graph
 from opscope.core.meaning import Does
 from opscope.estimate.price import Machine
+from opscope.gate.run_figures import of_run
 from opscope.graph.graph import DType, Graph
 from opscope.graph.kinds import KINDS, Family
 from opscope.machine import catalogue as targets
@@ -39,13 +40,15 @@ MISLEADING = (  # every word that a classification of foreign files looks for, e
 
 @dataclass(frozen=True)
 class Told:
-    """What an analysis says, without the names of the target."""
+    """What an analysis says, without the names of the target, and what a gate would compare."""
 
     bound: str
     breakdown: tuple[tuple[str, float], ...]
     findings: tuple[tuple[object, ...], ...]
     laws: tuple[tuple[str, bool | None], ...]
     engines: tuple[tuple[int, int, int | None, int], ...]
+    metrics: dict[str, float | None]  # of the gate, with numbers for names
+    ops: tuple[tuple[object, ...], ...]
 
 
 def renamed(target: Target, words: tuple[str, ...]) -> Target:
@@ -102,7 +105,13 @@ def told(target: Target, graph: Graph) -> Told:
     run = run_of(recording, command=(), created="", sha256=None)
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
-    return _told(_predicted(run, found, program), target)
+    return _told(_predicted(run, found, program), run, target, numbered(target, program))
+
+
+def numbered(target: Target, program: Program) -> dict[str, str]:
+    """Name of every thread group, memory and engine → one that is the same whatever these are called."""
+    parts = (("group", program.groups), ("memory", target.memories), ("engine", target.engines))
+    return {part.name: f"{word} {n}" for word, found in parts for n, part in enumerate(found)}
 
 
 def _predicted(run: Run, found: Findings, program: Program) -> Findings:
@@ -111,14 +120,22 @@ def _predicted(run: Run, found: Findings, program: Program) -> Findings:
     return found if device_ns is None else with_predictions(found, program, device_ns=device_ns)
 
 
-def _told(found: Findings, target: Target) -> Told:
+def _told(found: Findings, run: Run, target: Target, numbers: Mapping[str, str]) -> Told:
+    figures = of_run(run, label="")
     return Told(
         found.bound,
         tuple((part.cause, part.ns) for part in found.breakdown),
         tuple(map(_finding, found.findings)),
         tuple((_nameless(law.name, target), law.holds) for law in found.checks),
         tuple((use.lanes, use.busy_ns, use.wait_ns, use.idle_ns) for use in sorted(found.engines, key=_size)),
+        {_numbered(metric.name, numbers): metric.value for metric in figures.metrics},
+        tuple((op.name, numbers.get(op.engine, op.engine), op.wall_ns, op.own_ns) for op in figures.ops),
     )
+
+
+def _numbered(metric: str, numbers: Mapping[str, str]) -> str:
+    name, colon, selector = metric.partition(":")
+    return f"{name}{colon}{numbers.get(selector, selector)}"
 
 
 def _nameless(law: str, target: Target) -> str:
@@ -147,6 +164,7 @@ def test_whatever_parts_of_a_target_are_called_a_run_says_the_same(
     target, graph = targets.load(name), network(quantised)
     known = told(target, graph)
     assert known.findings
+    assert any(name.startswith("busy:") for name in known.metrics)
     assert told(renamed(target, words), graph) == known
 
 

@@ -108,6 +108,7 @@ export interface LaneTotal {
   wait_ns: number | null;
   idle_ns: number;
   barrier_ns: number | null;
+  engine: string;
 }
 /**
  * One memory of one core or device.

@@ -302,7 +302,7 @@ test("a ratio is of the last run to the first, and none of a time that is nothin
 
 test("the mean of lanes one of which does not tell its waits tells none; its waits are in idle", () => {
   const lane = (part: Partial<LaneTotal>): LaneTotal => ({
-    ...{ device: 0, core: 0, name: "E", busy_ns: 40, wait_ns: 20, idle_ns: 40, barrier_ns: 4 },
+    ...{ device: 0, core: 0, name: "E", busy_ns: 40, wait_ns: 20, idle_ns: 40, barrier_ns: 4, engine: "E" },
     ...part,
   });
   const told = means([lane({}), lane({ core: 1, wait_ns: 40, idle_ns: 20 })])[0]!.lane;

@@ -84,7 +84,7 @@ def busy_and_idle(name: str, busy_ns: npt.NDArray[np.int64], wall_ns: npt.NDArra
     middle = lengths.index(median_low(lengths))
     wall = int(wall_ns[middle])
     busy = min(int(busy_ns[middle]), wall)
-    return LaneTotal(0, 0, name, busy, None, wall - busy)
+    return LaneTotal(0, 0, name, busy, None, wall - busy, engine=name)
 
 
 def latency_alone(recording: Recording, samples_ns: Sequence[int]) -> Recording:

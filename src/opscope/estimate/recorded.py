@@ -297,7 +297,7 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
     length = trace.spans["end_ns"] - trace.spans["start_ns"]
     busy = np.bincount(trace.spans["lane"], length, minlength=len(trace.lanes)).tolist()
     return tuple(
-        LaneTotal(lane.device, lane.core, lane.name, round(ns), None, (wall or 0) - round(ns))
+        LaneTotal(lane.device, lane.core, lane.name, round(ns), None, (wall or 0) - round(ns), engine=lane.name)
         for lane, ns in zip(trace.lanes, busy, strict=True)
     )
 

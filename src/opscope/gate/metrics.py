@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -182,13 +181,8 @@ def _memory(summary: Summary) -> Iterator[tuple[str, float | None]]:
 
 
 def _lanes(lanes: tuple[LaneTotal, ...], word: str) -> Iterator[tuple[str, float | None]]:
-    """A sum of lanes one of which is not known is not known."""
-    rows = [(engine_class(lane.name), getattr(lane, f"{word}_ns")) for lane in lanes]
+    """By engine, and of all; a sum of lanes one of which is not known is not known."""
+    rows = [(lane.engine or lane.name, getattr(lane, f"{word}_ns")) for lane in lanes]
     known = [value for _, value in rows if value is not None]
     yield word, sum(known) if rows and len(known) == len(rows) else None
     yield from ((name, value) for name, value in _by_name(word, rows) if value is not None)
-
-
-def engine_class(lane: str) -> str:
-    """The lane without the number of its thread: `vector t3` is a `vector`."""
-    return re.sub(r"[ #_]t?\d+$", "", lane) or lane

@@ -196,7 +196,7 @@ def _totals(point: Point, ops: Sequence[OpRecord], trace: Trace, target: Target)
         latency=Latency(*_times_ns(_sum([phase.time_ms for phase in phases])), provenance=point.provenance),
         throughput_per_s=None,
         batch=point.batch,
-        lanes=lane_totals(trace),
+        lanes=lane_totals(trace, named_by_engine=True),
         memory=(_memory(point, target, phases),),
         ops=op_totals(ops),
         energy=_joules(_sum([phase.energy_mj for phase in phases]), point.provenance),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Numbers
+from ..core.meaning import LaneRole
 from ..core.provenance import in_words
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
@@ -16,7 +17,7 @@ from .classify import is_cpu, with_meaning
 from .recording import CLOCK, OpRecord, Placed, Recording
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
-from .trace import NONE, SpanKind, Trace, nested_lanes
+from .trace import NONE, Lane, SpanKind, Trace, nested_lanes
 
 UNKNOWN = "unknown"
 
@@ -223,11 +224,14 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
+def lane_totals(trace: Trace, *, named_by_engine: bool = False) -> tuple[LaneTotal, ...]:
     """Busy, wait and idle from the first start to the last end of what the file is about.
 
     Spans of a lane do not overlap. A file without a single wait does not tell them. Lanes that only mark a part of the
     run, or hold what the calls of another lane consist of, are no lanes at work.
+
+    Args:
+        named_by_engine: Every lane has the name of its engine, and nothing else in it.
     """
     own = trace.own_spans
     lane, kind, start, end = (own[key].copy() for key in ("lane", "kind", "start_ns", "end_ns"))
@@ -245,10 +249,18 @@ def lane_totals(trace: Trace) -> tuple[LaneTotal, ...]:
             round(ns - waited),
             round(waited) if tells_waits else None,
             wall - round(ns - waited) - round(waited),
+            engine=row.name if named_by_engine else _engine(row, trace.lanes),
         )
         for number, (row, ns, waited) in enumerate(zip(trace.lanes, total.tolist(), wait.tolist(), strict=True))
         if number not in left_out
     )
+
+
+def _engine(lane: Lane, lanes: Sequence[Lane]) -> str:
+    """The owner of a thread; a lane with the number of its thread apart bears the name of its engine. Else not told."""
+    if lane.role is LaneRole.THREAD and lane.owner != NONE:
+        return lanes[lane.owner].name
+    return lane.name if lane.thread != NONE else ""
 
 
 def _inside_others(trace: Trace, lane: Numbers, start: Numbers, end: Numbers) -> set[int]:
@@ -277,7 +289,8 @@ def _lanes_of_tables(tables: Sequence[DeviceSummary]) -> tuple[LaneTotal, ...]:
             if thread.utilization is not None:
                 wall = round(thread.ucycles * 1e9 / table.stats_hz)
                 busy = min(round(wall * thread.utilization), wall)
-                rows.append(LaneTotal(table.device or 0, thread.core, thread.group, busy, None, wall - busy))
+                idle, engine = wall - busy, thread.group
+                rows.append(LaneTotal(table.device or 0, thread.core, engine, busy, None, idle, engine=engine))
     return tuple(rows)
 
 

@@ -95,6 +95,7 @@ _DMA_LANE = re.compile(r"(^|\W)dma($|\W)")
 _CPU = re.compile(r"^(cpu|host)|cpuexecutionprovider|\bcpu\b")
 _TRANSFER_STAGE = re.compile(r"^(in|out)put transfer")
 _QUEUE_STAGE = re.compile(r"^device queue")
+_THREAD_NUMBER = re.compile(r"[ #_]t?\d+$")  # "vector t3" is a thread of "vector"
 _DEEPER = re.compile(r"(.+) \d+")  # "thread 2" holds calls inside those of "thread"
 _EXECUTION = "Execution"
 
@@ -179,6 +180,11 @@ def is_dma(lane: str) -> bool:
 
 def is_cpu(engine: str) -> bool:
     return bool(_CPU.search(engine.lower()))
+
+
+def engine_of_lane(lane: str) -> str:
+    """The name without the number of a thread: `vector t3` is a `vector`."""
+    return _THREAD_NUMBER.sub("", lane) or lane
 
 
 def does_of_total(total: OpTotal) -> Does:
@@ -362,7 +368,7 @@ def with_meaning(run: Run) -> Run:
     """A Run whose source does not tell what everything does, with what words tell filled in and marked."""
     found = classify(run.trace, run.ops, run.commands)
     summary = classified_summary(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
-    tables = found.tables if summary is run.summary else (*found.tables, "summary")
+    tables = (*found.tables, "summary") if _tells_more(summary, run.summary) else found.tables
     return replace(
         run,
         info=replace(run.info, classified=tuple(dict.fromkeys((*run.info.classified, *tables)))),
@@ -373,13 +379,21 @@ def with_meaning(run: Run) -> Run:
 
 
 def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
-    """Totals of ops with what they do and which op they are of, where they do not say it."""
+    """Totals of ops with what they do and which op they are of, of lanes with their engine: where they do not say."""
     totals = summary.ops
     if all(total.op is None for total in totals):
         totals = _numbered(totals, ops)
     unknown = Does.UNKNOWN.label
     totals = tuple(_by_name_of_total(total) if total.does == unknown else total for total in totals)
-    return summary if totals == summary.ops else replace(summary, ops=totals)
+    lanes = tuple(lane if lane.engine else replace(lane, engine=engine_of_lane(lane.name)) for lane in summary.lanes)
+    same = totals == summary.ops and lanes == summary.lanes
+    return summary if same else replace(summary, ops=totals, lanes=lanes)
+
+
+def _tells_more(summary: Summary, before: Summary) -> bool:
+    """Whether words told something; that a lane is an engine by itself is nothing that a word tells."""
+    pairs = zip(summary.lanes, before.lanes, strict=True)
+    return summary.ops != before.ops or any(one.engine not in (other.engine, other.name) for one, other in pairs)
 
 
 def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Summary:

@@ -173,6 +173,7 @@ class LaneTotal:
     wait_ns: int | None
     idle_ns: int
     barrier_ns: int | None = None  # of busy: what its threads waited for each other, on average
+    engine: str = ""  # whose thread, queue or stream it is: lanes of one engine are counted together; empty: not told
 
     @property
     def wall_ns(self) -> int:

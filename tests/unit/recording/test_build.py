@@ -90,7 +90,7 @@ def test_threads_that_a_table_tells_the_use_of_are_as_busy_as_it_says() -> None:
     table = DeviceSummary("n", None, None, None, 1, 1e9, (), threads)
     marks = replace(trace_of([(0, SpanKind.PHASE, 0, 100)]), lanes=LANES[:1])
     run = made(Recording("f", Provenance.MEASURED, marks, tables=(table,)))
-    assert run.summary.lanes == (LaneTotal(0, 0, "HVX", 25, None, 75),)
+    assert run.summary.lanes == (LaneTotal(0, 0, "HVX", 25, None, 75, engine="HVX"),)
     assert (run.info.batch, run.summary.batch) == (None, None)
 
 

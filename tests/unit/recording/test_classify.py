@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,16 +11,23 @@ import pytest
 from opscope import api
 from opscope.analysis.analyse import analyse
 from opscope.core.meaning import Carries, Direction, Does
+from opscope.core.provenance import Provenance
 from opscope.program.program import Operand
+from opscope.recording.build import to_run
 from opscope.recording.classify import (
     carries_of,
     carries_of_copy,
+    classified_summary,
     does_of_call,
     does_of_kernel,
     does_of_work,
+    engine_of_lane,
     operand_of,
 )
 from opscope.recording.folder_reader import read_run
+from opscope.recording.recording import Recording
+from opscope.recording.run import Run
+from opscope.recording.summary import LaneTotal
 from opscope.zoo import Recipe, make
 
 
@@ -65,6 +73,35 @@ def test_copies_between_host_and_device_are_no_links_between_devices() -> None:
         Carries.MULTICAST,
         Carries.LINK,
     ]
+
+
+@pytest.mark.parametrize(("lane", "name"), [("HVX t3", "HVX"), ("stream 7", "stream"), ("HMX", "HMX"), ("7", "7")])
+def test_a_lane_belongs_to_the_engine_without_the_number_of_its_thread(lane: str, name: str) -> None:
+    assert engine_of_lane(lane) == name
+
+
+def run_with(*lanes: LaneTotal) -> Run:
+    return to_run(Recording("f", Provenance.MEASURED, lanes=lanes), command=(), created="", sha256=None)
+
+
+@pytest.mark.parametrize(("name", "told"), [("stream 7", ("summary",)), ("stream", ())])
+def test_only_a_lane_that_is_not_an_engine_by_itself_has_its_engine_told_from_words(
+    name: str, told: tuple[str, ...]
+) -> None:
+    run = run_with(LaneTotal(0, 0, name, 5, None, 5))
+    assert [lane.engine for lane in run.summary.lanes] == ["stream"]
+    assert run.info.classified == told
+
+
+def test_an_engine_that_a_source_tells_is_not_told_from_words() -> None:
+    run = run_with(LaneTotal(0, 0, "unit 0", 5, None, 5, engine="unit 0"), LaneTotal(0, 0, "unit 1", 5, None, 5))
+    assert [lane.engine for lane in run.summary.lanes] == ["unit 0", "unit"]
+
+
+def test_lanes_of_a_run_of_old_have_the_engine_that_their_name_tells() -> None:
+    summary = run_with(LaneTotal(0, 0, "HVX t3", 5, None, 5)).summary
+    old = replace(summary, lanes=tuple(replace(lane, engine="") for lane in summary.lanes))
+    assert classified_summary(old, ()) == summary
 
 
 def test_operands_of_old_runs_are_read_from_their_text() -> None:

@@ -31,9 +31,8 @@ def lane_totals(work: Work, captures: Mapping[int, Capture]) -> tuple[LaneTotal,
             lane = (device * program.cores + core) * groups + group
             barrier = barriers.get(device, {}).get((core, group), 0)
             idle = end - start - int(busy[lane]) - int(wait[lane])
-            rows.append(
-                LaneTotal(device, core, program.groups[group].name, int(busy[lane]), int(wait[lane]), idle, barrier)
-            )
+            name, engine = program.groups[group].name, program.groups[group].engine or program.groups[group].name
+            rows.append(LaneTotal(device, core, name, int(busy[lane]), int(wait[lane]), idle, barrier, engine))
     return tuple(rows)
 
 

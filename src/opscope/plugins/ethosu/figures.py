@@ -98,10 +98,10 @@ def kernels(found: Compilation, clock: float) -> tuple[KernelTotal, ...]:
 
 def lanes(nodes: Sequence[OpRecord], accelerator: str, wall_ns: int) -> Iterator[LaneTotal]:
     """The accelerator, which has one op after the other, and every resource against it: else it stands still."""
-    yield LaneTotal(0, 0, accelerator, wall_ns, None, 0)
+    yield LaneTotal(0, 0, accelerator, wall_ns, None, 0, engine=accelerator)
     cycles = sum(node.cycles or 0 for node in nodes)
     for name in RESOURCES.values():
         used = sum(node.busy_cycles.get(name, 0) for node in nodes)
         if used and cycles:
             busy = min(round(wall_ns * used / cycles), wall_ns)
-            yield LaneTotal(0, 0, name, busy, None, wall_ns - busy)
+            yield LaneTotal(0, 0, name, busy, None, wall_ns - busy, engine=name)

@@ -131,7 +131,7 @@ def recording(found: Scheduled, ops: OpRows, *, maker: str, source: str = "") ->
             latency=latency,
             throughput_per_s=None,
             batch=None,
-            lanes=lane_totals(trace),
+            lanes=lane_totals(trace, named_by_engine=True),
             memory=tuple(memory_totals(found)),
             ops=totals_of(rows, schedule),
             routes=schedule.route_totals(),

@@ -32,14 +32,13 @@ class LocalMemory:
     """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done.
 
     Blocks in use are found by their address and gaps in order of it: there may be thousands of blocks, and few gaps.
-    With `apart`, gaps that touch keep guards of their own until a block needs both: in a queue that runs in order,
-    everything behind a transfer waits for what it waits for in vain.
+    Gaps that touch keep guards of their own until no gap is large enough: in a queue that runs in order, everything
+    behind a transfer waits for what it waits for in vain.
     """
 
-    def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]], *, apart: bool = False) -> None:
+    def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]]) -> None:
         self.capacity = capacity
         self._latest = latest
-        self._apart = apart
         self.peak = 0
         self.used = 0
         self._sizes: dict[int, int] = {}  # of blocks in use, by address
@@ -53,7 +52,7 @@ class LocalMemory:
         """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
         fitting = self._fitting(wanted)
-        if not fitting and self._apart:
+        if not fitting:
             for position in reversed(range(len(self._gaps))):
                 self._merge(position)
             fitting = self._fitting(wanted)
@@ -79,8 +78,6 @@ class LocalMemory:
         self.used -= size
         position = bisect_left(self._gaps, address, key=lambda gap: gap.address)
         self._gaps.insert(position, _Gap(address, size, guards))
-        if not self._apart:
-            self._merge(position)
 
     def _merge(self, position: int) -> None:
         """Merge a gap with those that it touches; whoever gets it waits for the guards of both."""

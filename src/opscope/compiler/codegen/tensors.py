@@ -89,9 +89,7 @@ class Tensors:
     def __init__(self, context: LoweringContext, *, reserved_bytes: int) -> None:
         self.context = context
         room = context.capacity - reserved_bytes
-        sequencer = context.plan.machine.target.sequencer
-        apart = sequencer is not None and sequencer.awaits_transfers
-        self.memory = [LocalMemory(room, context.emitter.latest, apart=apart) for _ in range(context.lane_count)]
+        self.memory = [LocalMemory(room, context.emitter.latest) for _ in range(context.lane_count)]
         self.current_op = 0  # position of the op that is being lowered
         self.pinned: Collection[int] = ()  # operands of the ops that are being lowered: not to be spilled
         self.inputs_ready: dict[int, int] = {}  # lane → command after which the graph's inputs are there

@@ -35,8 +35,8 @@ _CLOSE = 1.06  # times the lowest price: what is tried
 _PROMISING = 1.25  # the same where that takes few commands, or the best so far spills: how much is hard to foresee
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
-_FEW_COMMANDS = 2_000  # of all proposals so far
-_MOST_COMMANDS = 100_000  # of all proposals so far; beyond, each is tried in one tiling
+_FEW_COMMANDS = 2_000  # for a device, of all proposals so far
+_MOST_COMMANDS = 100_000  # the same; beyond, each is tried in one tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Trials:
         self.least = inf  # cycles of it
         self.spills = False  # more than next to nothing
         self.problem: UsageError | None = None  # of the first that does not fit
-        self.commands = 0  # of all that were lowered
+        self.commands = 0  # for each device, of all that were lowered
 
     def run(self, tilings: Sequence[Tiling]) -> None:
         """Try the tilings of one proposal, those of a higher price only while more is spilled than others may keep."""
@@ -111,7 +111,7 @@ class _Trials:
         if cycles <= gain * self.least:
             self.best = replace(self.plan, parts=parts, lowered=lowering)
             self.least, self.spills = cycles, spills
-        self.commands += len(lowering.context.emitter.rows)
+        self.commands += len(lowering.context.emitter.rows) // self.plan.machine.devices
         return spills
 
 

@@ -170,8 +170,22 @@ class LoweringContext:
         """Name of the layout conversion of an operand: a figure of the target's layout."""
         if not tiled:
             return "from_tiled"
-        product = self.plan.placed[index].op.family in (Family.CONTRACTION, Family.RECURRENT)
-        return "weights_to_tiled" if product and position == 1 else "to_tiled"
+        reader, op = (index, position), self.plan.placed[index].op
+        if op.kind == "exchange":  # in the layout of whoever reads what is exchanged
+            reader = self.reader(index, op.outputs[0]) or reader
+        product = self.plan.placed[reader[0]].op.family in (Family.CONTRACTION, Family.RECURRENT)
+        return "weights_to_tiled" if product and reader[1] == 1 else "to_tiled"
+
+    def reader(self, index: int, tensor: int) -> tuple[int, int] | None:
+        """The first op behind another that reads a tensor, or a view of it, and at which position."""
+        names = {tensor}
+        for number, placed in enumerate(self.plan.placed[index + 1 :], index + 1):
+            position = next((position for position, t in enumerate(placed.op.inputs) if t in names), None)
+            if position is not None and placed.op.family is not Family.VIEW:
+                return number, position
+            if position is not None:
+                names.update(placed.op.outputs)
+        return None
 
     def is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT

@@ -18,7 +18,6 @@ from dataclasses import replace
 
 from ...core.meaning import Carries, Does
 from ...estimate.work import state_bytes
-from ...graph.kinds import Family
 from ..sharding import Exchange, exchange, keeps_parts
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec
@@ -128,13 +127,8 @@ class _Exchanger:
     def _change_layouts(self) -> None:
         """Bring every part into the layout that the reader needs before it is sent: each lane has less to convert."""
         context = self.context
-        reader, names = None, {self.result}
-        for placed in context.plan.placed[self.index + 1 :]:
-            if names.intersection(placed.op.inputs):
-                if placed.op.family is not Family.VIEW:
-                    reader = placed
-                    break
-                names.update(placed.op.outputs)
+        found = context.reader(self.index, self.result)
+        reader = None if found is None else context.plan.placed[found[0]]
         if context.layout is None or reader is None or context.keeps_layout(reader.op) or not reader.engine:
             return
         wanted = context.is_tiled(reader)

@@ -1,9 +1,12 @@
-"""Allocator for the local memory of one core; a freed block remembers which commands must finish before its reuse.
+"""Allocator for the local memory of one core; freed memory remembers which commands must finish before its reuse.
 
-Memory is allocated while commands are emitted, long before they run. A block that is free for the allocator may still
-be in use on the device: the new owner gets the block's guards, the commands that used it last, and its first writer
+Memory is allocated while commands are emitted, long before they run. What is free for the allocator may still be in
+use on the device: the new owner gets the guards of what it takes, the commands that used it last, and its first writer
 waits for them (a write-after-read dependency). Example: tensor A at 0x0 is last read by command 7 and freed. B gets
 0x0 with guards (7,), so the command that writes B depends on 7, and nothing else has to wait.
+
+What was freed at different times stays apart, even where it touches: a block may lie across several gaps, and has the
+guards of those alone that it touches. In a queue that runs in order, whatever comes behind a transfer waits with it.
 """
 
 from __future__ import annotations
@@ -17,23 +20,18 @@ ALIGNMENT = 128  # bytes: one vector register
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """A block of memory that is free."""
+    """Free memory that was freed at one time."""
 
     address: int
-    size: int
+    end: int
     guards: tuple[int, ...]  # commands that worked here last
-
-    @property
-    def end(self) -> int:
-        return self.address + self.size
+    last_use: int  # the last of them; -1: none
 
 
 class LocalMemory:
     """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done.
 
     Blocks in use are found by their address and gaps in order of it: there may be thousands of blocks, and few gaps.
-    Gaps that touch keep guards of their own until no gap is large enough: in a queue that runs in order, everything
-    behind a transfer waits for what it waits for in vain.
     """
 
     def __init__(self, capacity: int, latest: Callable[[Iterable[int]], list[int]]) -> None:
@@ -42,33 +40,47 @@ class LocalMemory:
         self.peak = 0
         self.used = 0
         self._sizes: dict[int, int] = {}  # of blocks in use, by address
-        self._gaps = [_Gap(0, capacity, guards=())]
+        self._gaps = [_Gap(0, capacity, (), -1)]
 
     def allocate(self, size: float) -> tuple[int, tuple[int, ...]] | None:
-        """Address and guards of a block, or None when no free one is large enough.
-
-        Least recently used, not best fit: the block whose guards were emitted longest ago is probably idle on the
-        device already, so its new owner hardly waits. The smallest of those breaks ties.
-        """
+        """Address and guards of a block, or None when nothing that is free is large enough."""
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
-        fitting = self._fitting(wanted)
-        if not fitting:
-            for position in reversed(range(len(self._gaps))):
-                self._merge(position)
-            fitting = self._fitting(wanted)
-        if not fitting:
+        found = self._longest_unused(wanted)
+        if found is None:
             return None
-        position = min(fitting, key=lambda i: (max(self._gaps[i].guards, default=-1), self._gaps[i].size))
-        gap = self._gaps[position]
-        rest = _Gap(gap.address + wanted, gap.size - wanted, gap.guards)
-        self._gaps[position : position + 1] = [rest] if rest.size else []
-        self._sizes[gap.address] = wanted
+        first, behind = found
+        taken = self._gaps[first:behind]
+        address, last = taken[0].address, taken[-1]
+        end = address + wanted
+        self._gaps[first:behind] = [_Gap(end, last.end, last.guards, last.last_use)] if end < last.end else []
+        self._sizes[address] = wanted
         self.used += wanted
         self.peak = max(self.peak, self.used)
-        return gap.address, gap.guards
+        if len(taken) == 1:
+            return address, last.guards
+        return address, tuple(self._latest(command for gap in taken for command in gap.guards))
 
-    def _fitting(self, wanted: int) -> list[int]:
-        return [position for position, gap in enumerate(self._gaps) if gap.size >= wanted]
+    def _longest_unused(self, wanted: int) -> tuple[int, int] | None:
+        """The gaps, first and behind the last, that a block is put at the beginning of.
+
+        Not best fit: memory whose guards were emitted long ago is probably idle on the device already, so its new owner
+        hardly waits. What was left 40 or 50 commands ago is as good; of such places (alike in the length of their age
+        as a binary number) the one with the lowest address is taken, so that what is free stays together. A block that
+        lies across several gaps begins where free memory begins, and leaves no hole before it.
+        """
+        gaps, found, before = self._gaps, None, -1
+        now = max((gap.last_use for gap in gaps), default=-1)
+        oldest = -1
+        for first, gap in enumerate(gaps):
+            last_use, end, behind = gap.last_use, gap.end, first + 1
+            if gap.address != before:
+                while end - gap.address < wanted and behind < len(gaps) and gaps[behind].address == end:
+                    last_use, end, behind = max(last_use, gaps[behind].last_use), gaps[behind].end, behind + 1
+            age = (now - last_use).bit_length()
+            if end - gap.address >= wanted and age > oldest:
+                oldest, found = age, (first, behind)
+            before = gap.end
+        return found
 
     def release(self, address: int, guards: tuple[int, ...]) -> None:
         """Free the block at an address; `guards` are the commands that used it last."""
@@ -77,12 +89,14 @@ class LocalMemory:
             raise ValueError(f"nothing is allocated at {address:#x}")
         self.used -= size
         position = bisect_left(self._gaps, address, key=lambda gap: gap.address)
-        self._gaps.insert(position, _Gap(address, size, guards))
+        self._gaps.insert(position, _Gap(address, address + size, guards, max(guards, default=-1)))
+        self._join(position)
+        self._join(position - 1)
 
-    def _merge(self, position: int) -> None:
-        """Merge a gap with those that it touches; whoever gets it waits for the guards of both."""
+    def _join(self, position: int) -> None:
+        """Make a gap and the next one that it touches one gap, if both have the same guards."""
         gaps = self._gaps
-        for left in (position, position - 1):
-            if 0 <= left < len(gaps) - 1 and gaps[left].end == gaps[left + 1].address:
-                a, b = gaps[left], gaps[left + 1]
-                gaps[left : left + 2] = [_Gap(a.address, a.size + b.size, tuple(self._latest(a.guards + b.guards)))]
+        if 0 <= position < len(gaps) - 1:
+            gap, after = gaps[position : position + 2]
+            if gap.end == after.address and gap.guards == after.guards:
+                gaps[position : position + 2] = [_Gap(gap.address, after.end, gap.guards, gap.last_use)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
@@ -65,9 +65,13 @@ class Lowering:
         self._bodies: list[_Body] = []
 
     def run(self) -> None:
-        """Emit everything."""
+        """Emit everything.
+
+        Results of the graph leave behind the next ops: their writes wait until they are made, and loads that are
+        issued behind a write wait with it.
+        """
         self._inputs_arrive()
-        position = 0
+        position, made = 0, set[int]()
         while position < len(self.plan.placed):
             self._close_bodies(position)
             chain = self._chain(position)
@@ -76,8 +80,10 @@ class Lowering:
             self.tensors.pinned = self.tensors.roots(t for op in ops for t in (*op.inputs, *op.outputs))
             self._lower(chain)
             self.tensors.pinned = ()
+            self._leave(made)
             for op in ops:
                 self.tensors.release_dead(op)
+            made = {t for op in ops for t in op.outputs}
             position += len(chain)
         self._close_bodies(position)
         self._outputs_leave()
@@ -360,6 +366,12 @@ class Lowering:
         for lane in range(self.context.lane_count):
             self.tensors.inputs_ready[lane] = self._doorbell("input", self.plan.graph.inputs, lane, ())
 
+    def _leave(self, made: Collection[int]) -> None:
+        """Write the outputs of the graph that are among these tensors; they are not kept for the end of it."""
+        for t in sorted(self.tensors.outputs.intersection(made)):
+            if self._write_output(t):
+                self.tensors.release_output(t)
+
     def _outputs_leave(self) -> None:
         """Write the outputs that are not in outer memory yet, then ring the host's doorbell."""
         last = [len(self.context.emitter.rows) - 1]
@@ -382,7 +394,7 @@ class Lowering:
         entire = [holder for holder in holders if tensors.is_whole(root, holder[2].size)]
         writes = [command for state in parts.values() for command in state.writes]
         for lane, tiled, copy in entire[:1] or holders:
-            writes.append(tensors.write(root, lane, copy, tiled=tiled, index=NO_OP))
+            writes.append(tensors.write(root, lane, copy, tiled=tiled, index=self.context.maker.get(root, NO_OP)))
         return writes
 
     def _doorbell(self, form: str, tensors: tuple[int, ...], lane: int, after: Iterable[int]) -> int:

@@ -98,7 +98,7 @@ class Tensors:
         self._outer: dict[tuple[int, int], OuterCopy] = {}  # (tensor, lane)
         machine = context.plan.machine
         self.outer_use = OuterUse(devices=machine.devices, cores=machine.cores)
-        self._outputs = frozenset(context.graph.outputs)
+        self.outputs = frozenset(context.graph.outputs)
         self._alias: dict[int, int] = {}
         self._readers = Counter(t for op in context.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
         self._readers.update(context.graph.outputs)
@@ -168,7 +168,7 @@ class Tensors:
     def set_outer_copy(self, tensor: int, lane: int, outer: OuterCopy) -> None:
         root = self.root(tensor)
         self._outer[root, lane] = outer
-        if root not in self._outputs:  # outputs of the graph have their place from the start
+        if root not in self.outputs:  # outputs of the graph have their place from the start
             self.outer_use.hold(root, lane, outer.size, whole=self.context.tensor_bytes(root))
 
     def producers(self, tensor: int, lane: int) -> list[int]:
@@ -267,7 +267,7 @@ class Tensors:
         """Whether a lane's copy is needed again: by an op of that lane, or by one that takes from many lanes."""
         placed, splits = self.context.plan.placed, self.context.plan.splits
         uses = [use for use in self._uses.get(tensor, ()) if use >= self.current_op]
-        return tensor in self._outputs or any(
+        return tensor in self.outputs or any(
             not placed[use].engine or lane in splits[use].sharding.boxes for use in uses
         )
 
@@ -290,6 +290,13 @@ class Tensors:
             if self._readers[root] <= 0:
                 self.free_copies(root)
                 self.outer_use.free(root)
+
+    def release_output(self, tensor: int) -> None:
+        """Note that an output of the graph has been written: nobody outside waits for it any more."""
+        root = self.root(tensor)
+        self._readers[root] -= 1
+        if self._readers[root] <= 0:
+            self.free_copies(root)
 
     def free_copies(self, tensor: int) -> None:
         for tiled in (False, True):

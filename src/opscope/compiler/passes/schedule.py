@@ -55,19 +55,17 @@ class _Scheduler:
         self.versions: dict[int, list[tuple[Sharding, int]]] = {}  # tensor → its exchanged copies
 
     def run(self) -> Schedule:
-        inputs, outputs = list(self.graph.inputs), []
+        outputs: list[int] = []
         for part in self.parts:
             self.made, self.read = {}, {}
             self._run_part(part)
-            for t in self.graph.outputs:
-                self._retile(t, 1, part)
-            outputs += [self.made[t].ids[0] if t in self.made else t for t in self.graph.outputs]
+            for t in self.graph.outputs:  # every tile leaves on its own
+                outputs += self.made[t].ids if t in self.made else (t,)
         ops = tuple(placed.op for placed in self.placed)
         graph = replace(
             self.graph,
             tensors=tuple(self.tensors),
             ops=ops,
-            inputs=tuple(inputs),
             outputs=tuple(dict.fromkeys(outputs)),
         )
         return Schedule(

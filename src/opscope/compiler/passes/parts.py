@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from math import inf
+from math import gcd, inf
 
 from ...estimate.traffic.links import device_counts
 from ..plan import Part, Plan
@@ -107,7 +107,7 @@ class PartsChooser:
         if batch < 2 or self.plan.machine.target.tiling is None:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
-        tried = {batch, lanes, 2 * lanes, -(-batch // most), 1}
+        tried = {batch, lanes, 2 * lanes, -(-batch // most), gcd(batch, lanes), 1}
         return sorted(unit for unit in tried if self.is_possible(unit))
 
     def is_possible(self, unit: int) -> bool:

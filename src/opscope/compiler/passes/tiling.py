@@ -21,7 +21,6 @@ from ..codegen.context import channels
 from ..codegen.lower import Lowering, lower
 from ..forecast import forecast_cycles
 from ..plan import Part, Plan, Schedule
-from ..sharding import Box, Sharding
 from .batch import batch_axes, for_images
 from .depth_first import depth_first
 from .footprint import PartFootprints, part_footprints
@@ -128,16 +127,20 @@ def _spilling_cycles(lowering: Lowering) -> float:
 
 
 def proposals(plan: Plan) -> list[list[Tiling]]:
-    """What `split` left, each in its tilings, those first whose best tiling is priced lowest; the same only once."""
+    """What `split` left, each in its tilings, those first whose best tiling is priced lowest.
+
+    Splits for fewer cores are often those for all of them, on fewer: of what is priced alike one is enough.
+    """
     found, seen, pricing = [], set[tuple[object, ...]](), _TilingPrices(plan)
     for parts in (plan.parts, *plan.alternatives):
         tilings = []
         for chosen in product(*(_tilings(pricing, part) for part in parts)):
             tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
-            key = tuple((part.images, part.tiles, pricing.boxes(part)) for part in tiled)
+            tiling = Tiling(tiled, sum(map(pricing.price, tiled)), sum(map(pricing.loading, tiled)))
+            key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
             if key not in seen:
                 seen.add(key)
-                tilings.append(Tiling(tiled, sum(map(pricing.price, tiled)), sum(map(pricing.loading, tiled))))
+                tilings.append(tiling)
         if tilings:
             found.append(sorted(tilings, key=lambda tiling: tiling.price))
     return sorted(found, key=lambda tilings: tilings[0].price)
@@ -150,8 +153,6 @@ class _TilingPrices:
         self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
         self._cycles: dict[tuple[int, int], list[float]] = {}  # of a part's ops in so many tiles
-        self._boxes: dict[Sharding, int] = {}
-        self._numbers: dict[frozenset[tuple[int, Box]], int] = {}
 
     def footprints(self, part: Part) -> PartFootprints:
         key = id(part.splits)
@@ -174,16 +175,6 @@ class _TilingPrices:
         found = self.footprints(part)
         read = (step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
         return 0.0 if found.resident else sum(read) / self._rate(part)
-
-    def boxes(self, part: Part) -> tuple[int, ...]:
-        """A number for the boxes of every op: two parts with the same are split alike, whatever units they count in."""
-        found = []
-        for split in part.splits:
-            if split.sharding not in self._boxes:
-                boxes = frozenset(split.sharding.boxes.items())
-                self._boxes[split.sharding] = self._numbers.setdefault(boxes, len(self._numbers))
-            found.append(self._boxes[split.sharding])
-        return tuple(found)
 
     def _of_ops(self, part: Part, tiles: int) -> list[float]:
         key = id(part.splits), tiles

@@ -10,22 +10,30 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 ALIGNMENT = 128  # bytes: one vector register
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """A block of memory that is free."""
+class _Gap(NamedTuple):
+    """A block of memory that is free. The least of several gaps is taken first."""
 
-    address: int
+    last_guard: int  # of its guards the one that was emitted last; -1: nobody worked here
     size: int
+    address: int
     guards: tuple[int, ...]  # commands that worked here last
 
     @property
     def end(self) -> int:
         return self.address + self.size
+
+
+_ADDRESS = attrgetter("address")
+
+
+def _gap(address: int, size: int, guards: tuple[int, ...]) -> _Gap:
+    return _Gap(max(guards, default=-1), size, address, guards)
 
 
 class LocalMemory:
@@ -42,13 +50,13 @@ class LocalMemory:
         self.peak = 0
         self.used = 0
         self._sizes: dict[int, int] = {}  # of blocks in use, by address
-        self._gaps = [_Gap(0, capacity, guards=())]
+        self._gaps = [_gap(0, capacity, guards=())]
 
     def allocate(self, size: float) -> tuple[int, tuple[int, ...]] | None:
         """Address and guards of a block, or None when no free one is large enough.
 
         Least recently used, not best fit: the block whose guards were emitted longest ago is probably idle on the
-        device already, so its new owner hardly waits. The smallest of those breaks ties.
+        device already, so its new owner hardly waits. The smallest of those breaks ties, then the lowest address.
         """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
         fitting = self._fitting(wanted)
@@ -58,17 +66,17 @@ class LocalMemory:
             fitting = self._fitting(wanted)
         if not fitting:
             return None
-        position = min(fitting, key=lambda i: (max(self._gaps[i].guards, default=-1), self._gaps[i].size))
-        gap = self._gaps[position]
-        rest = _Gap(gap.address + wanted, gap.size - wanted, gap.guards)
+        gap = min(fitting)
+        position = bisect_left(self._gaps, gap.address, key=_ADDRESS)
+        rest = _Gap(gap.last_guard, gap.size - wanted, gap.address + wanted, gap.guards)
         self._gaps[position : position + 1] = [rest] if rest.size else []
         self._sizes[gap.address] = wanted
         self.used += wanted
         self.peak = max(self.peak, self.used)
         return gap.address, gap.guards
 
-    def _fitting(self, wanted: int) -> list[int]:
-        return [position for position, gap in enumerate(self._gaps) if gap.size >= wanted]
+    def _fitting(self, wanted: int) -> list[_Gap]:
+        return [gap for gap in self._gaps if gap.size >= wanted]
 
     def release(self, address: int, guards: tuple[int, ...]) -> None:
         """Free the block at an address; `guards` are the commands that used it last."""
@@ -76,8 +84,8 @@ class LocalMemory:
         if size is None:
             raise ValueError(f"nothing is allocated at {address:#x}")
         self.used -= size
-        position = bisect_left(self._gaps, address, key=lambda gap: gap.address)
-        self._gaps.insert(position, _Gap(address, size, guards))
+        position = bisect_left(self._gaps, address, key=_ADDRESS)
+        self._gaps.insert(position, _gap(address, size, guards))
 
     def _merge(self, position: int) -> None:
         """Merge a gap with those that it touches; whoever gets it waits for the guards of both."""
@@ -85,4 +93,4 @@ class LocalMemory:
         for left in (position, position - 1):
             if 0 <= left < len(gaps) - 1 and gaps[left].end == gaps[left + 1].address:
                 a, b = gaps[left], gaps[left + 1]
-                gaps[left : left + 2] = [_Gap(a.address, a.size + b.size, tuple(self._latest(a.guards + b.guards)))]
+                gaps[left : left + 2] = [_gap(a.address, a.size + b.size, tuple(self._latest(a.guards + b.guards)))]

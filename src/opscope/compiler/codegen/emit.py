@@ -13,9 +13,10 @@ The same dominance makes `latest` reduce a set of commands to one per stream.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,7 @@ from ...program.sequence import START_KIND
 _STREAMS = 256  # of a lane: what it computes, and what it moves over each route; the number of a route has 8 bits
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(NamedTuple):
     """A command to be emitted, before rounding."""
 
     core: int  # device × cores + core
@@ -96,11 +96,14 @@ class Emitter:
         self.groups = groups
         self.starts = starts
         self.rows: list[tuple[int, ...]] = []
-        self.dependencies: list[tuple[tuple[int, int], ...]] = []
+        self.sources: list[int] = []  # what commands wait for: those of the first, then those of the second …
+        self.kinds_of_dependency: list[int] = []
+        self.dependency_counts: list[int] = []  # of each command
         self.stream_of: list[int] = []  # of each command: lane and route, whose commands finish in order
         self.kinds: dict[str, int] = {}
         self.details: dict[Detail, int] = {}
-        self._known_done: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
+        # Lane → stream → last command it is known to come after.
+        self._known_done: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._last: dict[int, int] = {}  # stream → its last command
         self._transfer: dict[int, int] = {}  # core → the transfer that its sequencer awaits
         self._counted: dict[int, int] = {}  # core → commands in the current block of its sequencer's program
@@ -162,9 +165,10 @@ class Emitter:
     def _add(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
         """Append one row with the dependencies that are not implied yet."""
         lane = spec.core * self.groups + spec.group
-        self.dependencies.append(
-            (*self._missing_dependencies(lane, after, TRUE), *self._missing_dependencies(lane, reuses, ORDER))
-        )
+        before = len(self.sources)
+        self._add_dependencies(lane, after, TRUE)
+        self._add_dependencies(lane, reuses, ORDER)
+        self.dependency_counts.append(len(self.sources) - before)
         kind = self.kinds.setdefault(spec.kind, len(self.kinds))
         device, core = divmod(spec.core, self.cores)
         moved = round(spec.moved_bytes)
@@ -191,17 +195,16 @@ class Emitter:
         self.stream_of.append(lane * _STREAMS + spec.route + 1)
         return len(self.rows) - 1
 
-    def _missing_dependencies(self, lane: int, commands: Iterable[int], kind: int) -> list[tuple[int, int]]:
-        """Of the commands to wait for, those that the lane has not waited for yet, with the kind of dependency."""
-        stream_of, known = self.stream_of, self._known_done.setdefault(lane, {})
+    def _add_dependencies(self, lane: int, commands: Iterable[int], kind: int) -> None:
+        """Add those of the commands to wait for that the lane has not waited for yet."""
+        stream_of, known = self.stream_of, self._known_done[lane]
         own = lane * _STREAMS  # stream of what the lane computes itself: done in order, no wait needed
-        found = []
         for command in commands:
             stream = stream_of[command]
             if stream != own and known.get(stream, -1) < command:
                 known[stream] = command
-                found.append((command, kind))
-        return found
+                self.sources.append(command)
+                self.kinds_of_dependency.append(kind)
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """The last command of each stream: after these, all of `commands` are done."""
@@ -237,15 +240,15 @@ class Emitter:
         commands = commands[order]
         first = np.searchsorted(lanes[order], lanes[order], side="left")
         commands["ordinal"] = np.arange(len(order)) - first
-        counts = np.array([len(deps) for deps in self.dependencies], dtype=np.int64)[order]
-        offsets = np.concatenate(([0], np.cumsum(counts)))
-        flat = [pair for index in order.tolist() for pair in self.dependencies[index]]
-        pairs = np.array(flat, dtype=np.int64).reshape(-1, 2)
+        counts = np.array(self.dependency_counts, dtype=np.int64)
+        firsts = np.cumsum(counts) - counts  # command at its emission → its first dependency
+        offsets = np.concatenate(([0], np.cumsum(counts[order])))
+        moved = np.repeat(firsts[order] - offsets[:-1], counts[order]) + np.arange(offsets[-1])
         return Columns(
             commands,
             offsets.astype(np.uint32),
-            place[pairs[:, 0]].astype(np.uint32) if len(pairs) else np.zeros(0, np.uint32),
-            pairs[:, 1].astype(np.uint8),
+            place[np.array(self.sources, dtype=np.int64)[moved]].astype(np.uint32),
+            np.array(self.kinds_of_dependency, dtype=np.uint8)[moved],
             tuple(self.kinds),
             tuple(self.details),
             place,

@@ -16,7 +16,7 @@ runs along both: for every panel of weights all slices of rows, and for every sl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, floor
 
 from ...core.meaning import Carries
@@ -109,7 +109,7 @@ class TileRunner:
         before = [self._fetched[placement.lane]] if placement.lane in self._fetched else []
         bring = self.context.transfer(Carries.BRING, placement.lane, placement.index, worked, step=tile.number)
         brought = emitter.emit(bring, after, before)
-        done = emitter.emit(replace(spec, address=0, local_bytes=0.0), [brought])
+        done = emitter.emit(spec._replace(address=0, local_bytes=0.0), [brought])
         self.costs[done] = cost
         fetch = self.context.transfer(
             Carries.FETCH,
@@ -273,7 +273,7 @@ class TileRunner:
             step=tile.row,
             address=address,
         )
-        command = context.emitter.emit(replace(change, local_bytes=size), [command])
+        command = context.emitter.emit(change._replace(local_bytes=size), [command])
         context.vector_costs[command] = cost
         tensors.record_use(copy, command)
         return command

@@ -62,6 +62,7 @@ class LoweringContext:
         self._details: dict[tuple[object, ...], int] = {}
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._weight_cuts: dict[int, Sharding] = {}  # op → how lanes share its weights
+        self._common_axes: dict[tuple[int, int], list[tuple[int, Sharding | None]]] = {}  # op, position of an input
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def _starts(self, target: Target) -> SequencerStarts | None:
@@ -140,7 +141,7 @@ class LoweringContext:
         return self.graph.tensors[op.outputs[0]].shape
 
     def out_bytes(self, op: Op) -> float:
-        return sum(self.tensor_bytes(t) for t in op.outputs)
+        return sum([self._bytes[t] for t in op.outputs])
 
     def common_rows(self, index: int, position: int, lane: int) -> int:
         """Number of rows on a lane for which row k of the result depends on row k of an operand and on no other.
@@ -148,17 +149,26 @@ class LoweringContext:
         Rows run over the leading axes that the op leaves alone: 8 × 16 for a matmul [8,16,32]·[32,64]. Where windows
         overlap (convolution, pooling) only the first axis counts.
         """
+        if (index, position) not in self._common_axes:
+            self._common_axes[index, position] = self._axes_in_common(index, position)
+        rows = 1.0
+        for extent, cut in self._common_axes[index, position]:
+            rows *= extent * (1.0 if cut is None else cut.share(lane))
+        return round(rows)
+
+    def _axes_in_common(self, index: int, position: int) -> list[tuple[int, Sharding | None]]:
+        """The leading axes that an op leaves alone: their extents, and how lanes share them where they do."""
         op, split = self.plan.placed[index].op, self.plan.splits[index]
         out, shape = (self.graph.tensors[t].shape or () for t in (op.outputs[0], op.inputs[position]))
         overlaps = op.family is Family.POOL or "kernel" in op.attributes
-        rows = 1.0
+        found: list[tuple[int, Sharding | None]] = []
         for axis, (extent, own) in enumerate(zip(out[:1] if overlaps else out, shape, strict=False)):
             axes = input_axes(op, self.graph, axis)
             if axes is None or axes[position] != axis or extent != own:
                 break
             cut = split.sharding.cut_on(axis)
-            rows *= extent * (1.0 if cut is None else split.sharding.only((cut,)).share(lane))
-        return round(rows)
+            found.append((extent, None if cut is None else split.sharding.only((cut,))))
+        return found
 
     def is_tiled(self, placed: Placed) -> bool:
         return self.layout is not None and placed.engine in self.layout.engines

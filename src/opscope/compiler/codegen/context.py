@@ -51,8 +51,10 @@ class LoweringContext:
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
+        self.issue_cycles = {route.carries: issue_cycles(route) for route in target.routes}
         self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=self._starts(target))
         self.local_name = local.name
+        self._command_names = target.commands
         self.memory_number = {memory.name: number for number, memory in enumerate(target.memories)}
         self.outer_name = target.home(Holds.CONSTANTS).name
         share = RESIDENT_SHARE if tiling.keeps_constants else inf
@@ -194,7 +196,7 @@ class LoweringContext:
         return cost.cycles(self.plan.machine.target, self.engines.get(self.vector_engine))
 
     def command_name(self, form: str) -> str:
-        return self.plan.machine.target.commands.get(form, form)
+        return self._command_names.get(form, form)
 
     def piece_count(self, size: float) -> int:
         return max(1, ceil(size / self.tiling.activation_bytes.value))
@@ -256,7 +258,6 @@ class LoweringContext:
         local_bytes: float = 0.0,
     ) -> CommandSpec:
         """The spec of a command that moves bytes over a route."""
-        route = self.plan.machine.target.routes[self.routes[carries]]
         memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
         local_bytes = 0.0 if carries is Carries.BRING else local_bytes
         return CommandSpec(
@@ -266,7 +267,7 @@ class LoweringContext:
             Does.MOVE,
             index,
             self.move_detail(index, step, memory, tensor, Direction.OUT if carries is Carries.WRITE else Direction.IN),
-            issue_cycles(route),
+            self.issue_cycles[carries],
             size,
             route=self.routes[carries],
             moved_bytes=max(1.0, size),

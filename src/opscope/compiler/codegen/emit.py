@@ -164,47 +164,46 @@ class Emitter:
 
     def _add(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
         """Append one row with the dependencies that are not implied yet."""
-        lane = spec.core * self.groups + spec.group
-        before = len(self.sources)
-        self._add_dependencies(lane, after, TRUE)
-        self._add_dependencies(lane, reuses, ORDER)
-        self.dependency_counts.append(len(self.sources) - before)
-        kind = self.kinds.setdefault(spec.kind, len(self.kinds))
-        device, core = divmod(spec.core, self.cores)
-        moved = round(spec.moved_bytes)
-        self.moved[spec.route] += moved
+        of, group, kind, does, op, detail, cycles, out, route, moved_bytes, macs, address, local_bytes, _ = spec
+        lane, moved = of * self.groups + group, round(moved_bytes)
+        device, core = divmod(of, self.cores)
+        self._add_dependencies(lane, after, reuses)
+        self.moved[route] += moved
+        self.stream_of.append(lane * _STREAMS + route + 1)
         self.rows.append(
             (
                 device,
                 core,
-                spec.group,
-                spec.route,
-                kind,
-                spec.op,
-                spec.detail,
-                whole_cycles(spec.cycles),
+                group,
+                route,
+                self.kinds.setdefault(kind, len(self.kinds)),
+                op,
+                detail,
+                whole_cycles(cycles),
                 0,
-                round(spec.out_bytes),
+                round(out),
                 moved,
-                round(spec.macs),
-                spec.address,
-                round(spec.local_bytes),
-                spec.does,
+                round(macs),
+                address,
+                round(local_bytes),
+                does,
             )
         )
-        self.stream_of.append(lane * _STREAMS + spec.route + 1)
         return len(self.rows) - 1
 
-    def _add_dependencies(self, lane: int, commands: Iterable[int], kind: int) -> None:
+    def _add_dependencies(self, lane: int, after: Iterable[int], reuses: Iterable[int]) -> None:
         """Add those of the commands to wait for that the lane has not waited for yet."""
-        stream_of, known = self.stream_of, self._known_done[lane]
+        stream_of, known, sources = self.stream_of, self._known_done[lane], self.sources
         own = lane * _STREAMS  # stream of what the lane computes itself: done in order, no wait needed
-        for command in commands:
-            stream = stream_of[command]
-            if stream != own and known.get(stream, -1) < command:
-                known[stream] = command
-                self.sources.append(command)
-                self.kinds_of_dependency.append(kind)
+        before = len(sources)
+        for commands, kind in ((after, TRUE), (reuses, ORDER)):
+            for command in commands:
+                stream = stream_of[command]
+                if stream != own and known.get(stream, -1) < command:
+                    known[stream] = command
+                    sources.append(command)
+                    self.kinds_of_dependency.append(kind)
+        self.dependency_counts.append(len(sources) - before)
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """The last command of each stream: after these, all of `commands` are done."""

@@ -253,7 +253,7 @@ class Lowering:
         if rows == 1 or self.weights.stays(index) or steps <= ring.slots:
             return ring, steps
         slot = self.weights.slot_bytes
-        streamed = sum(o.copy.size for p in placements.values() for o in p.operands if o.streamed)
+        streamed = sum(o.copy.size for p in placements.values() for o in p.streamed_operands)
         weights = sum(self.weights.loaded_bytes(index, lane, 1) for lane in placements)
         for count in (ceil(steps / parts) for parts in (1, 2, 4, 8, 16, 32, 64)):
             if count <= ring.slots or rows * weights <= weights + ceil(steps / count) * streamed:

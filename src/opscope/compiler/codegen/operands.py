@@ -35,14 +35,19 @@ def leaves_by_tiles(steps: float) -> bool:
 
 @dataclass(slots=True)
 class Operand:
-    """An input of an op: whole in local memory, or streamed through the double buffer `copy`."""
+    """An input of an op, in local memory."""
 
     position: int
     copy: LocalCopy
-    streamed: bool
-    slices: dict[int, int] = field(default_factory=dict)  # streamed: turn → command after which its slice is there
-    awaited: int = 0  # streamed: number of its writes to outer memory that earlier slices have waited for
-    users: dict[int, int] = field(default_factory=dict)  # streamed: turn → last command that read its slice
+
+
+@dataclass(slots=True)
+class StreamedOperand(Operand):
+    """An input of an op that passes through the double buffer `copy`, slice by slice."""
+
+    slices: dict[int, int] = field(default_factory=dict)  # turn → command after which its slice is there
+    awaited: int = 0  # number of its writes to outer memory that earlier slices have waited for
+    users: dict[int, int] = field(default_factory=dict)  # turn → last command that read its slice
 
 
 @dataclass(slots=True)
@@ -59,6 +64,10 @@ class OperandPlacement:
     panels: int = 1  # of weights, for each of which all slices pass
     tiles: int = 0  # that have been emitted
     writes: list[list[int]] = field(default_factory=list)  # streamed: the commands that wrote each tile
+
+    @property
+    def streamed_operands(self) -> list[StreamedOperand]:
+        return [operand for operand in self.operands if isinstance(operand, StreamedOperand)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +220,14 @@ class _PlacementAttempt:
 
     def _place_operands(self, each: ChainedOp, placement: OperandPlacement, streamed: set[int]) -> bool:
         for position, root in each.operands:
-            if root in streamed:
+            passes = root in streamed
+            if passes:
                 copy = self._staging(self.sizes[root], self.rows)
             else:
                 copy = self.tensors.load_operand(each.index, position, self.lane, tiled=self.tiled)
             if copy is None:
                 return False
-            placement.operands.append(Operand(position, copy, root in streamed))
+            placement.operands.append(StreamedOperand(position, copy) if passes else Operand(position, copy))
         return True
 
     def undo(self) -> None:

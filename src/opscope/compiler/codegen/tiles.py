@@ -26,7 +26,7 @@ from ...graph.kinds import Family
 from ..passes.axes import halo
 from .context import LoweringContext
 from .emit import CommandSpec, share
-from .operands import Operand, OperandPlacement
+from .operands import Operand, OperandPlacement, StreamedOperand
 from .tensors import CHANNELS, ROWS, LocalCopy, OuterCopy, Piece, Tensors
 from .timing import TileCost
 
@@ -99,7 +99,7 @@ class TileSeries:
         self.cycles = self.cost.cycles(tiled.placed)
         self.result_bytes, self.macs = tiled.result_bytes * tiled.sharding.made.share(lane), tiled.macs * portion
         self.copies = [*[operand.copy for operand in placement.operands], *placement.results]
-        self.streamed = [operand for operand in placement.operands if operand.streamed]
+        self.streamed = placement.streamed_operands
         self.along = ROWS
         self._windows: dict[int, float] = {}  # position of an operand → see `_window`
 
@@ -154,7 +154,8 @@ class TileSeries:
         if self.steps > 1 and self.placement.rows == 1:
             self.along = CHANNELS
         elif self.steps == 1 and self.tiled.op.family in _PIECEWISE:
-            full = (o.copy for o in self.placement.operands if not o.streamed and self._is_full(o.position))
+            whole = (o for o in self.placement.operands if not isinstance(o, StreamedOperand))
+            full = (operand.copy for operand in whole if self._is_full(operand.position))
             self.along = next((copy.along for copy in full if copy.pieces), ROWS)
 
     def _window(self, position: int, copy: LocalCopy) -> float:
@@ -192,7 +193,7 @@ class TileRunner:
         placement.tiles += 1
         after = list(weights)
         for operand in placement.operands:
-            if operand.streamed:
+            if isinstance(operand, StreamedOperand):
                 after.append(self._load_slice(placement, operand, tile))
             else:
                 after += series.arrivals(operand, tile)
@@ -250,23 +251,21 @@ class TileRunner:
     def clear(self, placements: Sequence[OperandPlacement]) -> None:
         """Free the double buffers of streamed tensors."""
         for placement in placements:
-            passing = [o.copy for o in placement.operands if o.streamed] + (
-                placement.results if placement.streamed else []
-            )
-            for copy in passing:
+            passing = [operand.copy for operand in placement.streamed_operands]
+            for copy in passing + (placement.results if placement.streamed else []):
                 if copy.address is not None:
                     users = self.context.emitter.latest(copy.last_use.values())
                     self.tensors.memory[placement.lane].release(copy.address, tuple(users) or copy.guards)
 
     # ---- streaming ------------------------------------------------------------------------------------------------
 
-    def _load_slice(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> int:
+    def _load_slice(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> int:
         """Load a slice of a streamed operand, unless it has been. Returns the command after which it is there."""
         if tile.turn not in operand.slices:
             operand.slices[tile.turn] = self._slice(placement, operand, tile)
         return operand.slices[tile.turn]
 
-    def _slice(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> int:
+    def _slice(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> int:
         """Load one slice of a streamed operand, and convert its layout where needed. Returns the last command."""
         context, tensors = self.context, self.tensors
         tensor = context.graph.ops[placement.index].inputs[operand.position]
@@ -312,7 +311,7 @@ class TileRunner:
         tensors.record_use(copy, command)
         return command
 
-    def _halo_bytes(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> float:
+    def _halo_bytes(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> float:
         """Bytes of the rows that a slice shares with its neighbours, where windows overlap: they are read again."""
         op = self.context.plan.placed[placement.index].op
         if operand.position or tile.rows == 1 or not numbers(op, "kernel"):

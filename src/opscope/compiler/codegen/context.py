@@ -6,6 +6,7 @@ sorted by thread group, a lane is one thread group of such a core.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
@@ -213,10 +214,12 @@ class LoweringContext:
             return rank > 1 and numbers(op, "axes") == (rank - 1,)
         return op.family in (Family.ELEMENTWISE, Family.CONVERT)
 
-    def slice_count(self, chain: list[int], lane: int) -> int:
-        """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in."""
+    def slice_count(self, chain: Sequence[int], portion: float, share: float) -> int:
+        """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in.
+
+        A lane has a portion of their work, and makes a share of their results.
+        """
         placed = self.plan.placed[chain[0]]
-        share = self.result_share(chain[0], lane)
         units = self.engines[placed.engine].units_for(placed.task.family)
         size = self.out_bytes(placed.op) * share
         least = min(units, max(1, round(size)))
@@ -224,9 +227,9 @@ class LoweringContext:
         if own is not None:
             worked = max(self.working_set_bytes(self.plan.placed[index].op) for index in chain)
             least = max(least, ceil(worked * share / own.bytes.value))
-        return max(least, self.piece_count(size), self._overlapping_pieces(chain, lane))
+        return max(least, self.piece_count(size), self._overlapping_pieces(chain, portion))
 
-    def _overlapping_pieces(self, chain: list[int], lane: int) -> int:
+    def _overlapping_pieces(self, chain: Sequence[int], portion: float) -> int:
         """Pieces that an op is cut into so that an engine may begin with the first while another makes the second.
 
         None is so small that starting it takes long beside its work.
@@ -235,8 +238,7 @@ class LoweringContext:
         started = launch_cycles(self.engines[placed.engine])
         if not started or len(self.plan.machine.target.engines) < 2:
             return 1
-        share = self.portion(self.plan.splits[chain[0]], lane)
-        mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * share
+        mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * portion
         return max(1, min(self.plan.overlap_parts, int(mean / (_WORTH * started))))
 
     def working_set_bytes(self, op: Op) -> float:

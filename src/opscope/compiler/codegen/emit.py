@@ -207,12 +207,8 @@ class Emitter:
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """The last command of each stream: after these, all of `commands` are done."""
-        last: dict[int, int] = {}
-        for command in commands:
-            stream = self.stream_of[command]
-            if command > last.get(stream, -1):
-                last[stream] = command
-        return sorted(last.values())
+        stream_of = self.stream_of
+        return sorted({stream_of[command]: command for command in sorted(commands)}.values())
 
     def _records(self) -> npt.NDArray[np.void]:
         try:

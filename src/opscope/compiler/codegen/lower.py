@@ -164,7 +164,7 @@ class Lowering:
         chain = Chain(context, self.tensors, [index])
         tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in context.lanes(split)}
         for lane, count in tiles.items():
-            natural = 1 if weighted else context.slice_count([index], lane)
+            natural = 1 if weighted else chain.slice_count(lane)
             tiled = context.is_tiled(placed)
             placements[lane] = self.placer.place_chain(chain, lane, tiled=tiled, rows=natural, steps=count)[0]
         own = self._own_ring(index, tiles) if weighted and context.tiling.whole_weights else None
@@ -278,8 +278,8 @@ class Lowering:
         chain = Chain(self.context, self.tensors, indices)
         tiled_ops = [TiledOp(self.context, index) for index in indices]
         for lane in self.context.lanes(self.plan.splits[indices[0]]):
-            rows, tiled = self.context.slice_count(indices, lane), self._layout(indices, lane)
-            placements = self.placer.place_chain(chain, lane, tiled=tiled, rows=rows)
+            rows = chain.slice_count(lane)
+            placements = self.placer.place_chain(chain, lane, tiled=chain.is_tiled(lane), rows=rows)
             series = [TileSeries(self.context, *each) for each in zip(tiled_ops, placements, strict=True)]
             streams = any(each.streamed for each in series)
             for row in range(placements[0].rows):
@@ -289,13 +289,6 @@ class Lowering:
                 for each in series:
                     self.tiles.run(each, tile)
             self.tiles.clear(placements)
-
-    def _layout(self, chain: list[int], lane: int) -> bool:
-        """Whether a chain works in the tiled layout: all of it keeps layouts, and an operand is tiled."""
-        ops = [self.plan.placed[index].op for index in chain]
-        operands = [t for op in ops for t in op.inputs if t != ABSENT]
-        keeps = all(self.context.keeps_layout(op) for op in ops)
-        return keeps and any(self.tensors.is_tiled(t, lane) for t in operands)
 
     def _read_together(self, chain: list[int]) -> None:
         """Read graph inputs and constants that several cores need alike once for all of them; weights have a ring."""

@@ -95,6 +95,21 @@ class Chain:
         # How many times each tensor is an operand or a result: as often it would be streamed.
         self.counts = Counter(root for each in self.ops for _, root in each.operands)
         self.counts.update(tensors.root(t) for each in self.ops for t in each.op.outputs)
+        self._sharding = context.plan.splits[indices[0]].sharding
+        self._slice_counts: dict[tuple[float, float], int] = {}  # portion of the work, share of the results → slices
+        self._keeps_layout = all(context.keeps_layout(each.op) for each in self.ops)
+        self._read = dict.fromkeys(t for inputs in self._inputs.values() for t in inputs if t != ABSENT)
+
+    def slice_count(self, lane: int) -> int:
+        """Slices that the chain runs in on a lane, if all of it fits local memory."""
+        shares = self._sharding.share(lane), self._sharding.made.share(lane)
+        if shares not in self._slice_counts:
+            self._slice_counts[shares] = self.context.slice_count(self.indices, *shares)
+        return self._slice_counts[shares]
+
+    def is_tiled(self, lane: int) -> bool:
+        """Whether it works in the tiled layout on a lane: all of it keeps layouts, and an operand is tiled."""
+        return self._keeps_layout and any(self.tensors.is_tiled(t, lane) for t in self._read)
 
     def _chained(self, index: int) -> ChainedOp:
         op, made = self.context.plan.placed[index].op, self.context.plan.splits[index].sharding.made

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...core.meaning import Carries, Does
 from ...graph.graph import ABSENT, Op, Role
@@ -28,8 +29,7 @@ NEVER = 1 << 60  # behind every op
 Part = tuple[int, Sharding | None]  # tensor and how lanes share it; or op and None: what it alone needs, such as rows
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A range of a copy, from one fraction of it to another, and the command that makes it."""
 
     low: float

@@ -14,7 +14,7 @@ import pytest
 
 from opscope.backends import registry
 from opscope.cli import main
-from opscope.compiler.codegen.operands import OperandPlacement, OperandPlacer
+from opscope.compiler.codegen.operands import Chain, OperandPlacement, OperandPlacer
 
 pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
 
@@ -289,8 +289,8 @@ def test_tiles_of_one_large_op_form_no_long_chains(monkeypatch: pytest.MonkeyPat
     lengths: list[int] = []
     place = OperandPlacer.place_chain
 
-    def placed(self: OperandPlacer, chain: list[int], lane: int, **how: int) -> list[OperandPlacement]:
-        lengths.append(len(chain))
+    def placed(self: OperandPlacer, chain: Chain, lane: int, **how: int) -> list[OperandPlacement]:
+        lengths.append(len(chain.ops))
         return place(self, chain, lane, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(OperandPlacer, "place_chain", placed)

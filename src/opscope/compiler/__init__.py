@@ -174,7 +174,7 @@ def _flush_stats(plan: Plan, lowering: Lowering) -> None:
     for lane in range(context.lane_count):
         for group in range(len(context.groups)):
             spec = context.transfer(Carries.WRITE, lane, NO_OP, own, form="end_of_stats", group=group)
-            context.emitter.emit(replace(spec, does=Does.STATS, detail=detail, out_bytes=size))
+            context.emitter.emit(spec._replace(does=Does.STATS, detail=detail, out_bytes=size))
 
 
 def _canonical_form(plan: Plan) -> tuple[object, ...]:

@@ -68,76 +68,87 @@ class _Clock:
     """Events in the order of time: what happens next is always what can happen first."""
 
     def __init__(self, commands: _Commands) -> None:
-        table, routes = commands.table, commands.routes
-        self.routes = routes
-        self.cycles, self.routed, self.moved = (table[name].tolist() for name in ("cycles", "route", "moved_bytes"))
-        self.devices, self.lanes = table["device"].tolist(), commands.lane.tolist()
-        self.missing = np.diff(commands.offsets).tolist()  # commands that each still waits for
-        offsets, sources = commands.offsets.tolist(), commands.sources.tolist()
-        self.users: list[list[int]] = [[] for _ in self.missing]
-        for command in range(len(self.missing)):
-            for source in sources[offsets[command] : offsets[command + 1]]:
-                self.users[source].append(command)
-        # What a transfer shares with others: the memory that it reads or writes, else its route.
-        self.shared = [route.memory if route.carries.is_outer else -1 - number for number, route in enumerate(routes)]
-        peaks = [commands.memories[each].bytes_per_cycle if each >= 0 else None for each in self.shared]
-        self.rates = [min(route.bytes_per_cycle, peak or inf) for route, peak in zip(routes, peaks, strict=True)]
-        count = len(self.missing)
+        table, count = commands.table, len(commands.table)
         self.start, self.end, self.ready = [0.0] * count, [0.0] * count, [0.0] * count
-        self.is_head = [lane != before for lane, before in zip(self.lanes, [-1, *self.lanes[:-1]], strict=True)]
-        self.served: dict[tuple[int, int], float] = {}  # device, what is shared → when it is free
-        self.waiting: dict[tuple[int, int], deque[int]] = {}  # lane, route → transfers behind the one under way
-        heads = (command for command, is_first in enumerate(self.is_head) if is_first and not self.missing[command])
-        self.events = [(0.0, _ISSUE, command) for command in heads]
+        self.cycles, self.is_transfer = table["cycles"].tolist(), (table["route"] != NO_ROUTE).tolist()
+        self._set_transfers(commands)
+        self.missing = np.diff(commands.offsets).tolist()  # commands that each still waits for
+        order = np.argsort(commands.sources, kind="stable")
+        self.users = np.repeat(np.arange(count), np.diff(commands.offsets))[order].tolist()  # of the first, then …
+        self.first_user = np.searchsorted(commands.sources[order], np.arange(count + 1)).tolist()
+        is_first = np.diff(commands.lane, prepend=-1) != 0
+        self.is_head = is_first.tolist()  # of its lane: nothing is before it that has not been issued
+        self.is_last = [*is_first.tolist()[1:], True]
+        self.free: dict[int, float] = {}  # what is shared on a device → when it is free
+        self.waiting: dict[int, deque[int]] = {}  # queue → transfers behind the one under way
+        heads = np.flatnonzero(is_first).tolist()
+        self.events = [(0.0, _ISSUE, command) for command in heads if not self.missing[command]]
+
+    def _set_transfers(self, commands: _Commands) -> None:
+        """Of every command that is a transfer: its queue, what it shares with others, and how long it takes."""
+        routes = commands.routes
+        # What a transfer shares with others: the memory that it reads or writes, else its route.
+        shared = [route.memory if route.carries.is_outer else -1 - number for number, route in enumerate(routes)]
+        peaks = [commands.memories[each].bytes_per_cycle if each >= 0 else None for each in shared]
+        rates = [min(route.bytes_per_cycle, peak or inf) for route, peak in zip(routes, peaks, strict=True)]
+        table, number = commands.table, commands.table["route"]
+        kinds = len(routes) + len(commands.memories)
+
+        def of_route(values: Sequence[float]) -> Times:
+            found: Times = np.array([*values, inf])[number]  # the last is where NO_ROUTE points
+            return found
+
+        self.queue = (commands.lane * len(routes) + number).tolist()
+        self.server = (table["device"].astype(np.int64) * kinds + np.array([*shared, 0])[number]).tolist()
+        self.serving = (table["moved_bytes"] / of_route(rates)).tolist()
+        self.passing = (table["moved_bytes"] / of_route([route.core_bytes_per_cycle for route in routes])).tolist()
+        self.latency = of_route([route.latency_cycles for route in routes]).tolist()
 
     def run(self) -> None:
-        while self.events:
-            now, what, command = heappop(self.events)
+        events, waiting, queue = self.events, self.waiting, self.queue
+        while events:
+            now, what, command = heappop(events)
             if what == _ISSUE:
                 self._issue(command, now)
             elif what == _ARRIVE:
-                queue = self.waiting.get((self.lanes[command], self.routed[command]))
-                if queue is None:
+                behind = waiting.get(queue[command])
+                if behind is None:
+                    waiting[queue[command]] = deque()
                     self._serve(command, now)
                 else:
-                    queue.append(command)
+                    behind.append(command)
+            elif waiting[queue[command]]:
+                self._serve(waiting[queue[command]].popleft(), now)
             else:
-                queue = self.waiting.pop((self.lanes[command], self.routed[command]))
-                if queue:
-                    self._serve(queue.popleft(), now, queue)
+                del waiting[queue[command]]
 
     def _issue(self, command: int, now: float) -> None:
-        self.start[command], done = now, now + self.cycles[command]
-        if self.routed[command] == NO_ROUTE:
-            self._finish(command, done)
-        else:
+        done = now + self.cycles[command]
+        self.start[command] = now
+        if self.is_transfer[command]:
             heappush(self.events, (done, _ARRIVE, command))
-        following = command + 1
-        if following < len(self.lanes) and self.lanes[following] == self.lanes[command]:
-            self.is_head[following] = True
-            self._wait(following, done)
+        else:
+            self._finish(command, done)
+        if not self.is_last[command]:
+            self.is_head[command + 1] = True
+            self._wait(command + 1, done)
 
-    def _serve(self, command: int, now: float, behind: deque[int] | None = None) -> None:
+    def _serve(self, command: int, now: float) -> None:
         """Move the bytes of a transfer, when those of all that came before it have been moved."""
-        number = self.routed[command]
-        route, both = self.routes[number], (self.devices[command], self.shared[number])
-        self.served[both] = last = max(self.served.get(both, 0.0), now) + self.moved[command] / self.rates[number]
-        free = max(last, now + self.moved[command] / route.core_bytes_per_cycle)
-        self.waiting[self.lanes[command], number] = deque() if behind is None else behind
+        server = self.server[command]
+        self.free[server] = last = max(self.free.get(server, 0.0), now) + self.serving[command]
+        free = max(last, now + self.passing[command])
         heappush(self.events, (free, _FREE, command))
-        self._finish(command, free + route.latency_cycles)
+        self._finish(command, free + self.latency[command])
 
     def _finish(self, command: int, now: float) -> None:
         self.end[command] = now
-        for user in self.users[command]:
+        for user in self.users[self.first_user[command] : self.first_user[command + 1]]:
             self.missing[user] -= 1
-            if self.is_head[user]:
-                self._wait(user, now)
-            else:
-                self.ready[user] = max(self.ready[user], now)
+            self._wait(user, now)
 
     def _wait(self, command: int, now: float) -> None:
         """Note that a command cannot start before; it does then, if it waits for nothing else."""
         self.ready[command] = max(self.ready[command], now)
-        if not self.missing[command]:
+        if self.is_head[command] and not self.missing[command]:
             heappush(self.events, (self.ready[command], _ISSUE, command))

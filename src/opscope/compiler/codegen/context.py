@@ -6,6 +6,7 @@ sorted by thread group, a lane is one thread group of such a core.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
@@ -51,8 +52,10 @@ class LoweringContext:
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
         self.routes = {route.carries: number for number, route in enumerate(target.routes)}
+        self.issue_cycles = {route.carries: issue_cycles(route) for route in target.routes}
         self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=self._starts(target))
         self.local_name = local.name
+        self._command_names = target.commands
         self.memory_number = {memory.name: number for number, memory in enumerate(target.memories)}
         self.outer_name = target.home(Holds.CONSTANTS).name
         share = RESIDENT_SHARE if tiling.keeps_constants else inf
@@ -62,6 +65,7 @@ class LoweringContext:
         self._details: dict[tuple[object, ...], int] = {}
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._weight_cuts: dict[int, Sharding] = {}  # op → how lanes share its weights
+        self._common_axes: dict[tuple[int, int], list[tuple[int, Sharding | None]]] = {}  # op, position of an input
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def _starts(self, target: Target) -> SequencerStarts | None:
@@ -140,7 +144,7 @@ class LoweringContext:
         return self.graph.tensors[op.outputs[0]].shape
 
     def out_bytes(self, op: Op) -> float:
-        return sum(self.tensor_bytes(t) for t in op.outputs)
+        return sum([self._bytes[t] for t in op.outputs])
 
     def common_rows(self, index: int, position: int, lane: int) -> int:
         """Number of rows on a lane for which row k of the result depends on row k of an operand and on no other.
@@ -148,17 +152,26 @@ class LoweringContext:
         Rows run over the leading axes that the op leaves alone: 8 × 16 for a matmul [8,16,32]·[32,64]. Where windows
         overlap (convolution, pooling) only the first axis counts.
         """
+        if (index, position) not in self._common_axes:
+            self._common_axes[index, position] = self._axes_in_common(index, position)
+        rows = 1.0
+        for extent, cut in self._common_axes[index, position]:
+            rows *= extent * (1.0 if cut is None else cut.share(lane))
+        return round(rows)
+
+    def _axes_in_common(self, index: int, position: int) -> list[tuple[int, Sharding | None]]:
+        """The leading axes that an op leaves alone: their extents, and how lanes share them where they do."""
         op, split = self.plan.placed[index].op, self.plan.splits[index]
         out, shape = (self.graph.tensors[t].shape or () for t in (op.outputs[0], op.inputs[position]))
         overlaps = op.family is Family.POOL or "kernel" in op.attributes
-        rows = 1.0
+        found: list[tuple[int, Sharding | None]] = []
         for axis, (extent, own) in enumerate(zip(out[:1] if overlaps else out, shape, strict=False)):
             axes = input_axes(op, self.graph, axis)
             if axes is None or axes[position] != axis or extent != own:
                 break
             cut = split.sharding.cut_on(axis)
-            rows *= extent * (1.0 if cut is None else split.sharding.only((cut,)).share(lane))
-        return round(rows)
+            found.append((extent, None if cut is None else split.sharding.only((cut,))))
+        return found
 
     def is_tiled(self, placed: Placed) -> bool:
         return self.layout is not None and placed.engine in self.layout.engines
@@ -198,7 +211,7 @@ class LoweringContext:
         return cost.cycles(self.plan.machine.target, self.engines.get(self.vector_engine))
 
     def command_name(self, form: str) -> str:
-        return self.plan.machine.target.commands.get(form, form)
+        return self._command_names.get(form, form)
 
     def piece_count(self, size: float) -> int:
         return max(1, ceil(size / self.tiling.activation_bytes.value))
@@ -215,10 +228,12 @@ class LoweringContext:
             return rank > 1 and numbers(op, "axes") == (rank - 1,)
         return op.family in (Family.ELEMENTWISE, Family.CONVERT)
 
-    def slice_count(self, chain: list[int], lane: int) -> int:
-        """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in."""
+    def slice_count(self, chain: Sequence[int], portion: float, share: float) -> int:
+        """Slices that a chain of ops runs in: at least one per unit, and small enough for the memory they work in.
+
+        A lane has a portion of their work, and makes a share of their results.
+        """
         placed = self.plan.placed[chain[0]]
-        share = self.result_share(chain[0], lane)
         units = self.engines[placed.engine].units_for(placed.task.family)
         size = self.out_bytes(placed.op) * share
         least = min(units, max(1, round(size)))
@@ -226,9 +241,9 @@ class LoweringContext:
         if own is not None:
             worked = max(self.working_set_bytes(self.plan.placed[index].op) for index in chain)
             least = max(least, ceil(worked * share / own.bytes.value))
-        return max(least, self.piece_count(size), self._overlapping_pieces(chain, lane))
+        return max(least, self.piece_count(size), self._overlapping_pieces(chain, portion))
 
-    def _overlapping_pieces(self, chain: list[int], lane: int) -> int:
+    def _overlapping_pieces(self, chain: Sequence[int], portion: float) -> int:
         """Pieces that an op is cut into so that an engine may begin with the first while another makes the second.
 
         None is so small that starting it takes long beside its work.
@@ -237,8 +252,7 @@ class LoweringContext:
         started = launch_cycles(self.engines[placed.engine])
         if not started or len(self.plan.machine.target.engines) < 2:
             return 1
-        share = self.portion(self.plan.splits[chain[0]], lane)
-        mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * share
+        mean = sum(self.plan.placed[index].cycles for index in chain) / len(chain) * portion
         return max(1, min(self.plan.overlap_parts, int(mean / (_WORTH * started))))
 
     def working_set_bytes(self, op: Op) -> float:
@@ -260,7 +274,6 @@ class LoweringContext:
         local_bytes: float = 0.0,
     ) -> CommandSpec:
         """The spec of a command that moves bytes over a route."""
-        route = self.plan.machine.target.routes[self.routes[carries]]
         memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
         local_bytes = 0.0 if carries is Carries.BRING else local_bytes
         return CommandSpec(
@@ -270,7 +283,7 @@ class LoweringContext:
             Does.MOVE,
             index,
             self.move_detail(index, step, memory, tensor, Direction.OUT if carries is Carries.WRITE else Direction.IN),
-            issue_cycles(route),
+            self.issue_cycles[carries],
             size,
             route=self.routes[carries],
             moved_bytes=max(1.0, size),

@@ -13,9 +13,10 @@ The same dominance makes `latest` reduce a set of commands to one per stream.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,7 @@ from ...program.sequence import START_KIND
 _STREAMS = 256  # of a lane: what it computes, and what it moves over each route; the number of a route has 8 bits
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(NamedTuple):
     """A command to be emitted, before rounding."""
 
     core: int  # device × cores + core
@@ -96,11 +96,14 @@ class Emitter:
         self.groups = groups
         self.starts = starts
         self.rows: list[tuple[int, ...]] = []
-        self.dependencies: list[tuple[tuple[int, int], ...]] = []
+        self.sources: list[int] = []  # what commands wait for: those of the first, then those of the second …
+        self.kinds_of_dependency: list[int] = []
+        self.dependency_counts: list[int] = []  # of each command
         self.stream_of: list[int] = []  # of each command: lane and route, whose commands finish in order
         self.kinds: dict[str, int] = {}
         self.details: dict[Detail, int] = {}
-        self._known_done: dict[int, dict[int, int]] = {}  # lane → stream → last command it is known to come after
+        # Lane → stream → last command it is known to come after.
+        self._known_done: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._last: dict[int, int] = {}  # stream → its last command
         self._transfer: dict[int, int] = {}  # core → the transfer that its sequencer awaits
         self._counted: dict[int, int] = {}  # core → commands in the current block of its sequencer's program
@@ -161,56 +164,51 @@ class Emitter:
 
     def _add(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
         """Append one row with the dependencies that are not implied yet."""
-        lane = spec.core * self.groups + spec.group
-        self.dependencies.append(
-            (*self._missing_dependencies(lane, after, TRUE), *self._missing_dependencies(lane, reuses, ORDER))
-        )
-        kind = self.kinds.setdefault(spec.kind, len(self.kinds))
-        device, core = divmod(spec.core, self.cores)
-        moved = round(spec.moved_bytes)
-        self.moved[spec.route] += moved
+        of, group, kind, does, op, detail, cycles, out, route, moved_bytes, macs, address, local_bytes, _ = spec
+        lane, moved = of * self.groups + group, round(moved_bytes)
+        device, core = divmod(of, self.cores)
+        self._add_dependencies(lane, after, reuses)
+        self.moved[route] += moved
+        self.stream_of.append(lane * _STREAMS + route + 1)
         self.rows.append(
             (
                 device,
                 core,
-                spec.group,
-                spec.route,
-                kind,
-                spec.op,
-                spec.detail,
-                whole_cycles(spec.cycles),
+                group,
+                route,
+                self.kinds.setdefault(kind, len(self.kinds)),
+                op,
+                detail,
+                whole_cycles(cycles),
                 0,
-                round(spec.out_bytes),
+                round(out),
                 moved,
-                round(spec.macs),
-                spec.address,
-                round(spec.local_bytes),
-                spec.does,
+                round(macs),
+                address,
+                round(local_bytes),
+                does,
             )
         )
-        self.stream_of.append(lane * _STREAMS + spec.route + 1)
         return len(self.rows) - 1
 
-    def _missing_dependencies(self, lane: int, commands: Iterable[int], kind: int) -> list[tuple[int, int]]:
-        """Of the commands to wait for, those that the lane has not waited for yet, with the kind of dependency."""
-        stream_of, known = self.stream_of, self._known_done.setdefault(lane, {})
+    def _add_dependencies(self, lane: int, after: Iterable[int], reuses: Iterable[int]) -> None:
+        """Add those of the commands to wait for that the lane has not waited for yet."""
+        stream_of, known, sources = self.stream_of, self._known_done[lane], self.sources
         own = lane * _STREAMS  # stream of what the lane computes itself: done in order, no wait needed
-        found = []
-        for command in commands:
-            stream = stream_of[command]
-            if stream != own and known.get(stream, -1) < command:
-                known[stream] = command
-                found.append((command, kind))
-        return found
+        before = len(sources)
+        for commands, kind in ((after, TRUE), (reuses, ORDER)):
+            for command in commands:
+                stream = stream_of[command]
+                if stream != own and known.get(stream, -1) < command:
+                    known[stream] = command
+                    sources.append(command)
+                    self.kinds_of_dependency.append(kind)
+        self.dependency_counts.append(len(sources) - before)
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """The last command of each stream: after these, all of `commands` are done."""
-        last: dict[int, int] = {}
-        for command in commands:
-            stream = self.stream_of[command]
-            if command > last.get(stream, -1):
-                last[stream] = command
-        return sorted(last.values())
+        stream_of = self.stream_of
+        return sorted({stream_of[command]: command for command in sorted(commands)}.values())
 
     def _records(self) -> npt.NDArray[np.void]:
         try:
@@ -237,15 +235,15 @@ class Emitter:
         commands = commands[order]
         first = np.searchsorted(lanes[order], lanes[order], side="left")
         commands["ordinal"] = np.arange(len(order)) - first
-        counts = np.array([len(deps) for deps in self.dependencies], dtype=np.int64)[order]
-        offsets = np.concatenate(([0], np.cumsum(counts)))
-        flat = [pair for index in order.tolist() for pair in self.dependencies[index]]
-        pairs = np.array(flat, dtype=np.int64).reshape(-1, 2)
+        counts = np.array(self.dependency_counts, dtype=np.int64)
+        firsts = np.cumsum(counts) - counts  # command at its emission → its first dependency
+        offsets = np.concatenate(([0], np.cumsum(counts[order])))
+        moved = np.repeat(firsts[order] - offsets[:-1], counts[order]) + np.arange(offsets[-1])
         return Columns(
             commands,
             offsets.astype(np.uint32),
-            place[pairs[:, 0]].astype(np.uint32) if len(pairs) else np.zeros(0, np.uint32),
-            pairs[:, 1].astype(np.uint8),
+            place[np.array(self.sources, dtype=np.int64)[moved]].astype(np.uint32),
+            np.array(self.kinds_of_dependency, dtype=np.uint8)[moved],
             tuple(self.kinds),
             tuple(self.details),
             place,

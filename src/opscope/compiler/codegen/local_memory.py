@@ -13,19 +13,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 ALIGNMENT = 128  # bytes: one vector register
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
+class _Gap(NamedTuple):
     """Free memory that was freed at one time."""
 
     address: int
     end: int
     guards: tuple[int, ...]  # commands that worked here last
     last_use: int  # the last of them; -1: none
+
+
+_ADDRESS = attrgetter("address")
 
 
 class LocalMemory:
@@ -88,7 +91,7 @@ class LocalMemory:
         if size is None:
             raise ValueError(f"nothing is allocated at {address:#x}")
         self.used -= size
-        position = bisect_left(self._gaps, address, key=lambda gap: gap.address)
+        position = bisect_left(self._gaps, address, key=_ADDRESS)
         self._gaps.insert(position, _Gap(address, address + size, guards, max(guards, default=-1)))
         self._join(position)
         self._join(position - 1)

@@ -18,10 +18,10 @@ from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
 from .emit import CommandSpec
 from .exchange import add_up, exchange_parts, hand_on_state
-from .operands import OperandPlacement, OperandPlacer
+from .operands import Chain, OperandPlacement, OperandPlacer, operands_of
 from .shared_reads import read_together
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
-from .tiles import Tile, TileRunner
+from .tiles import Tile, TiledOp, TileRunner, TileSeries
 from .weights import LoadedTile, Ring, TileLoads, WeightStream
 
 _LONGEST_CHAIN = 32  # ops: placing a chain takes time with the cube of its length
@@ -60,7 +60,7 @@ class Lowering:
                 f"{self.context.capacity:,} bytes of local memory; expected smaller tiles in [tiling]"
             )
         self.tensors = Tensors(self.context, reserved_bytes=reserved)
-        self.placer = OperandPlacer(plan, self.context, self.tensors)
+        self.placer = OperandPlacer(self.context, self.tensors)
         self.tiles = TileRunner(self.context, self.tensors)
         self._bodies: list[_Body] = []
 
@@ -158,8 +158,7 @@ class Lowering:
             self._product(chain[0], placed)
         else:
             self._read_together(chain)
-            for lane in self.context.lanes(self.plan.splits[chain[0]]):
-                self._vector(chain, lane)
+            self._vector(chain)
 
     # ---- ops with work --------------------------------------------------------------------------------------------
 
@@ -168,11 +167,12 @@ class Lowering:
         split, context = self.plan.splits[index], self.context
         weighted = has_weights(placed.op, self.plan.graph)
         placements: dict[int, OperandPlacement] = {}
+        chain = Chain(context, self.tensors, [index])
         tiles = {lane: self.weights.tiles(index, lane) if weighted else 1 for lane in context.lanes(split)}
         for lane, count in tiles.items():
-            natural = 1 if weighted else context.slice_count([index], lane)
+            natural = 1 if weighted else chain.slice_count(lane)
             tiled = context.is_tiled(placed)
-            placements[lane] = self.placer.place_chain([index], lane, tiled=tiled, rows=natural, steps=count)[0]
+            placements[lane] = self.placer.place_chain(chain, lane, tiled=tiled, rows=natural, steps=count)[0]
         own = self._own_ring(index, tiles) if weighted and context.tiling.whole_weights else None
         steps = max(tiles.values())
         ring, panel = (self.weights.ring, steps) if own is None else (own, steps)
@@ -180,7 +180,9 @@ class Lowering:
             ring, panel = self._panel(index, placements, tiles)
         for placement in placements.values():
             placement.panels = ceil(steps / panel)
-        self._product_tiles(index, placements, tiles, ring, panel)
+        tiled_op = TiledOp(context, index)
+        series = {lane: self._series(tiled_op, placement, tiles[lane]) for lane, placement in placements.items()}
+        self._product_tiles(index, series, ring, panel)
         if ring is not self.weights.ring:
             self._free_panel(ring)
         for placement in placements.values():
@@ -190,44 +192,46 @@ class Lowering:
         if context.hands_on_state(index):
             hand_on_state(self.context, self.tensors, index)
 
-    def _product_tiles(
-        self, index: int, placements: dict[int, OperandPlacement], tiles: dict[int, int], ring: Ring, panel: int
-    ) -> None:
+    def _series(self, tiled: TiledOp, placement: OperandPlacement, steps: int) -> TileSeries:
+        """The tiles of a product on a lane, whose weights come in so many steps."""
+        index, lane, size = placement.index, placement.lane, 0.0
+        if has_weights(tiled.op, self.plan.graph):
+            size = self.weights.loaded_bytes(index, lane, steps)
+            size += self.weights.state_bytes(index, lane, placement.rows * steps)
+        return TileSeries(self.context, tiled, placement, steps=steps, weight_bytes=size)
+
+    def _product_tiles(self, index: int, series: dict[int, TileSeries], ring: Ring, panel: int) -> None:
         """Emit all tiles of a product: every panel of weights meets all slices of rows."""
         weighted = has_weights(self.plan.placed[index].op, self.plan.graph)
-        rows, steps, stays = max(p.rows for p in placements.values()), max(tiles.values()), panel <= ring.slots
-        active = [{lane: tiles[lane] for lane, p in placements.items() if row < p.rows} for row in range(rows)]
+        rows, steps = max(s.placement.rows for s in series.values()), max(s.steps for s in series.values())
+        stays = panel <= ring.slots
+        active = [{lane: s for lane, s in series.items() if row < s.placement.rows} for row in range(rows)]
+        counts = [{lane: s.steps for lane, s in found.items()} for found in active]
         loads = TileLoads(self.weights, ring, index)
         for number, first in enumerate(range(0, steps, panel)):
             here = range(first, min(first + panel, steps))
             if weighted:
-                loads.follow([(step, lanes) for lanes in (active[:1] if stays else active) for step in here])
+                loads.follow([(step, lanes) for lanes in (counts[:1] if stays else counts) for step in here])
             for row, step in product(range(rows), here):
-                working = {lane: placements[lane] for lane, count in active[row].items() if step < count}
+                working = {
+                    lane: (s, Tile(row, s.placement.rows, step, s.steps, number))
+                    for lane, s in active[row].items()
+                    if step < s.steps
+                }
                 turn = step - first if stays else row * steps + step
                 loads.emit(turn)
-                for placement in working.values():
-                    self._prefetch(placement, row, number)
+                for each, tile in working.values():
+                    if each.streamed:
+                        self.tiles.prefetch([each], tile)
                 loads.emit_ahead(turn)
-                for lane, placement in working.items():
-                    tile = Tile(row, placement.rows, step, tiles[lane], number)
-                    self._product_tile(placement, tile, loads.tile(turn, lane), ring)
+                for lane, (each, tile) in working.items():
+                    self._product_tile(each, tile, loads.tile(turn, lane), ring)
 
-    def _prefetch(self, placement: OperandPlacement, row: int, panel: int) -> None:
-        """Load a slice of rows and the next one."""
-        for ahead in range(row, min(row + 2, placement.rows)):
-            self.tiles.prefetch([placement], Tile(ahead, placement.rows, panel=panel))
-
-    def _product_tile(self, placement: OperandPlacement, tile: Tile, weights: LoadedTile | None, ring: Ring) -> None:
+    def _product_tile(self, series: TileSeries, tile: Tile, weights: LoadedTile | None, ring: Ring) -> None:
         """Emit one tile of a product, behind the load of its weights; None: it has none, or they are there."""
-        lane, size = placement.lane, 0.0
-        if has_weights(self.plan.placed[placement.index].op, self.plan.graph):
-            size = self.weights.loaded_bytes(placement.index, lane, tile.steps)
-            size += self.weights.state_bytes(placement.index, lane, tile.count)
-        after = weights.commands if weights is not None else []
-        command = self.tiles.run(placement, tile, after, weight_bytes=size)
+        command = self.tiles.run(series, tile, weights.commands if weights is not None else ())
         if weights is not None:
-            ring.record_use(lane, weights.number, command)
+            ring.record_use(series.placement.lane, weights.number, command)
 
     def _own_ring(self, index: int, tiles: dict[int, int]) -> Ring | None:
         """A ring for the weights of one op, on the only lane: in as few tiles as there is room for.
@@ -255,7 +259,7 @@ class Lowering:
         if rows == 1 or self.weights.stays(index) or steps <= ring.slots:
             return ring, steps
         slot = self.weights.slot_bytes
-        streamed = sum(o.copy.size for p in placements.values() for o in p.operands if o.streamed)
+        streamed = sum(o.copy.size for p in placements.values() for o in p.streamed_operands)
         weights = sum(self.weights.loaded_bytes(index, lane, 1) for lane in placements)
         for count in (ceil(steps / parts) for parts in (1, 2, 4, 8, 16, 32, 64)):
             if count <= ring.slots or rows * weights <= weights + ceil(steps / count) * streamed:
@@ -275,29 +279,28 @@ class Lowering:
             guards = tuple(self.context.emitter.latest(used)) or ring.guards[lane]
             self.tensors.memory[lane].release(address, guards)
 
-    def _vector(self, chain: list[int], lane: int) -> None:
-        """Emit a chain on a lane, each tile through all of its ops before the next tile."""
-        rows = self.context.slice_count(chain, lane)
-        placements = self.placer.place_chain(chain, lane, tiled=self._layout(chain, lane), rows=rows)
-        for row in range(placements[0].rows):
-            for ahead in range(row, min(row + 2, placements[0].rows)):
-                self.tiles.prefetch(placements, Tile(ahead, placements[0].rows))
-            for placement in placements:
-                self.tiles.run(placement, Tile(row, placement.rows))
-        self.tiles.clear(placements)
-
-    def _layout(self, chain: list[int], lane: int) -> bool:
-        """Whether a chain works in the tiled layout: all of it keeps layouts, and an operand is tiled."""
-        ops = [self.plan.placed[index].op for index in chain]
-        operands = [t for op in ops for t in op.inputs if t != ABSENT]
-        keeps = all(self.context.keeps_layout(op) for op in ops)
-        return keeps and any(self.tensors.is_tiled(t, lane) for t in operands)
+    def _vector(self, indices: list[int]) -> None:
+        """Emit a chain on every lane, each tile through all of its ops before the next tile."""
+        chain = Chain(self.context, self.tensors, indices)
+        tiled_ops = [TiledOp(self.context, index) for index in indices]
+        for lane in self.context.lanes(self.plan.splits[indices[0]]):
+            rows = chain.slice_count(lane)
+            placements = self.placer.place_chain(chain, lane, tiled=chain.is_tiled(lane), rows=rows)
+            series = [TileSeries(self.context, *each) for each in zip(tiled_ops, placements, strict=True)]
+            streams = any(each.streamed for each in series)
+            for row in range(placements[0].rows):
+                tile = Tile(row, placements[0].rows)
+                if streams:
+                    self.tiles.prefetch(series, tile)
+                for each in series:
+                    self.tiles.run(each, tile)
+            self.tiles.clear(placements)
 
     def _read_together(self, chain: list[int]) -> None:
         """Read graph inputs and constants that several cores need alike once for all of them; weights have a ring."""
         for index in chain:
             op = self.plan.placed[index].op
-            for position, t in self.placer.operands_of(op) if self.plan.splits[index].needs else ():
+            for position, t in operands_of(op, self.plan.graph) if self.plan.splits[index].needs else ():
                 root = self.tensors.root(t)
                 is_read = self.plan.graph.tensors[root].role in (Role.INPUT, Role.CONSTANT)
                 is_table = op.kind == "gather" and position == 0  # of which each lane reads its own rows

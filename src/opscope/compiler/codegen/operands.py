@@ -13,13 +13,15 @@ An elementwise result takes the place of an operand that nobody reads afterwards
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from ...core.errors import UsageError, printable
 from ...estimate.kernels import has_weights
-from ...graph.graph import ABSENT, Op
-from ..plan import Schedule
+from ...graph.graph import ABSENT, Graph, Op
+from ..sharding import Sharding
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
 
@@ -33,14 +35,19 @@ def leaves_by_tiles(steps: float) -> bool:
 
 @dataclass(slots=True)
 class Operand:
-    """An input of an op: whole in local memory, or streamed through the double buffer `copy`."""
+    """An input of an op, in local memory."""
 
     position: int
     copy: LocalCopy
-    streamed: bool
-    slices: dict[int, int] = field(default_factory=dict)  # streamed: turn → command after which its slice is there
-    awaited: int = 0  # streamed: number of its writes to outer memory that earlier slices have waited for
-    users: dict[int, int] = field(default_factory=dict)  # streamed: turn → last command that read its slice
+
+
+@dataclass(slots=True)
+class StreamedOperand(Operand):
+    """An input of an op that passes through the double buffer `copy`, slice by slice."""
+
+    slices: dict[int, int] = field(default_factory=dict)  # turn → command after which its slice is there
+    awaited: int = 0  # number of its writes to outer memory that earlier slices have waited for
+    users: dict[int, int] = field(default_factory=dict)  # turn → last command that read its slice
 
 
 @dataclass(slots=True)
@@ -58,16 +65,94 @@ class OperandPlacement:
     tiles: int = 0  # that have been emitted
     writes: list[list[int]] = field(default_factory=list)  # streamed: the commands that wrote each tile
 
+    @property
+    def streamed_operands(self) -> list[StreamedOperand]:
+        return [operand for operand in self.operands if isinstance(operand, StreamedOperand)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedOp:
+    """An op of a chain: what of placing it is the same on all lanes."""
+
+    index: int
+    op: Op
+    operands: tuple[tuple[int, int], ...]  # position of an input, and the tensor that has its bytes; without weights
+    made: Sharding  # of its results
+    overwritable: tuple[int, ...]  # inputs, of it or of ops before it, whose place its result may take
+
+
+class Chain:
+    """Ops that run together, tile by tile, as every lane sees them."""
+
+    def __init__(self, context: LoweringContext, tensors: Tensors, indices: Sequence[int]) -> None:
+        self.context, self.tensors, self.indices = context, tensors, indices
+        self._inputs = {index: context.plan.placed[index].op.inputs for index in indices}
+        self.ops = [self._chained(index) for index in indices]
+        self.made = frozenset(t for each in self.ops for t in each.op.outputs)
+        self.passing = frozenset(t for each in self.ops for t in each.op.outputs if self._passes(each.index, t))
+        # Partial sums are added up where they are.
+        self.sums = frozenset(t for each in self.ops if context.has_partial_sums(each.index) for t in each.op.outputs)
+        # How many times each tensor is an operand or a result: as often it would be streamed.
+        self.counts = Counter(root for each in self.ops for _, root in each.operands)
+        self.counts.update(tensors.root(t) for each in self.ops for t in each.op.outputs)
+        self._sharding = context.plan.splits[indices[0]].sharding
+        self._slice_counts: dict[tuple[float, float], int] = {}  # portion of the work, share of the results → slices
+        self._keeps_layout = all(context.keeps_layout(each.op) for each in self.ops)
+        self._read = dict.fromkeys(t for inputs in self._inputs.values() for t in inputs if t != ABSENT)
+
+    def slice_count(self, lane: int) -> int:
+        """Slices that the chain runs in on a lane, if all of it fits local memory."""
+        shares = self._sharding.share(lane), self._sharding.made.share(lane)
+        if shares not in self._slice_counts:
+            self._slice_counts[shares] = self.context.slice_count(self.indices, *shares)
+        return self._slice_counts[shares]
+
+    def is_tiled(self, lane: int) -> bool:
+        """Whether it works in the tiled layout on a lane: all of it keeps layouts, and an operand is tiled."""
+        return self._keeps_layout and any(self.tensors.is_tiled(t, lane) for t in self._read)
+
+    def _chained(self, index: int) -> ChainedOp:
+        op, made = self.context.plan.placed[index].op, self.context.plan.splits[index].sharding.made
+        operands = ((position, self.tensors.root(t)) for position, t in operands_of(op, self.context.graph))
+        return ChainedOp(index, op, tuple(operands), made, self._overwritable(index))
+
+    def _passes(self, index: int, tensor: int) -> bool:
+        """Whether only later ops of the chain read an output: then a double buffer is enough for it."""
+        inside = sum(tensor in inputs for i, inputs in self._inputs.items() if i > index)
+        return inside > 0 and inside == self.tensors.readers(tensor)
+
+    def _overwritable(self, index: int) -> tuple[int, ...]:
+        """Inputs that are dead after an op, whose place its result may take; for ops that work by rows only.
+
+        Element k of the result is written after element k of the operand was read, so a tile may overwrite its input;
+        or that of an op before it in the chain, which has read the same tile of it.
+        """
+        op = self.context.plan.placed[index].op
+        if not self.context.is_by_rows(op) or len(op.outputs) != 1:
+            return ()
+        earlier = self.indices[: self.indices.index(index) + 1]
+        found = dict.fromkeys(t for i in reversed(earlier) for t in self._inputs[i] if t != ABSENT)
+        return tuple(t for t in found if not self.context.is_constant(t) and self._is_last_read(t, index))
+
+    def _is_last_read(self, tensor: int, index: int) -> bool:
+        reading = [i for i, inputs in self._inputs.items() if tensor in inputs]
+        alone = self.tensors.root(tensor) == tensor and self.tensors.readers(tensor) == len(reading)
+        return alone and max(reading) <= index
+
+
+def operands_of(op: Op, graph: Graph) -> list[tuple[int, int]]:
+    """Position and tensor of the inputs other than weights, which have slots of their own."""
+    skip = 1 if has_weights(op, graph) else ABSENT
+    return [(position, t) for position, t in enumerate(op.inputs) if t != ABSENT and position != skip]
+
 
 class OperandPlacer:
     """Places the operands of ops; of tensors that do not fit together, the largest is streamed."""
 
-    def __init__(self, plan: Schedule, context: LoweringContext, tensors: Tensors) -> None:
-        self.plan, self.context, self.tensors = plan, context, tensors
+    def __init__(self, context: LoweringContext, tensors: Tensors) -> None:
+        self.context, self.tensors = context, tensors
 
-    def place_chain(
-        self, chain: list[int], lane: int, *, tiled: bool, rows: int, steps: int = 1
-    ) -> list[OperandPlacement]:
+    def place_chain(self, chain: Chain, lane: int, *, tiled: bool, rows: int, steps: int = 1) -> list[OperandPlacement]:
         """A placement for every op of a chain, which runs in `rows` slices or, where something is streamed, in more.
 
         Try, and on failure undo it, stream one tensor more and try again, at last with all of them streamed. A product
@@ -75,21 +160,20 @@ class OperandPlacer:
         """
         sizes = self._sizes(chain, lane)
         room = self.tensors.memory[lane].capacity
-        total = sum(sizes.get(root, 0.0) * count for root, count in self._counts(chain).items())
+        total = sum([sizes.get(root, 0.0) * count for root, count in chain.counts.items()])
         smaller = max(rows, int(-(-4 * total // room)))  # then two slices of everything take half of local memory
         streamed: set[int] = set()
-        made = {t for op in self._ops(chain) for t in op.outputs}
         while True:
-            in_slices = not streamed <= made if leaves_by_tiles(steps) else bool(streamed)
+            in_slices = not streamed <= chain.made if leaves_by_tiles(steps) else bool(streamed)
             attempt = _PlacementAttempt(
-                self, chain, lane, tiled=tiled, rows=smaller if in_slices else rows, steps=steps
+                chain, lane, sizes, tiled=tiled, rows=smaller if in_slices else rows, steps=steps
             )
-            if attempt.run(streamed, sizes):
+            if attempt.run(streamed):
                 return attempt.placements
             attempt.undo()
-            victim = self._victim(chain, sizes, streamed, first=made if leaves_by_tiles(steps) else frozenset())
+            victim = self._victim(chain, sizes, streamed, first=chain.made if leaves_by_tiles(steps) else frozenset())
             if victim is None:
-                name = printable(self.plan.placed[chain[0]].op.name)
+                name = printable(chain.ops[0].op.name)
                 raise UsageError(
                     f"{name}: a slice of {total / smaller:,.0f} bytes does not fit the local memory of {room:,} bytes; "
                     "expected more cores or a smaller batch"
@@ -98,103 +182,67 @@ class OperandPlacer:
             self.tensors.spill(victim, lane)
 
     def _victim(
-        self, chain: list[int], sizes: dict[int, float], streamed: set[int], *, first: Collection[int]
+        self, chain: Chain, sizes: dict[int, float], streamed: set[int], *, first: Collection[int]
     ) -> int | None:
-        """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last.
+        """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last."""
+        whole = [root for root, size in sizes.items() if size and root not in streamed and root not in chain.sums]
+        return max(whole, key=lambda root: (root not in chain.passing, root in first, sizes[root], root), default=None)
 
-        Partial sums are not streamed: they are added up where they are.
-        """
-        sums = {t for i in chain if self.context.has_partial_sums(i) for t in self.plan.placed[i].op.outputs}
-        whole = [root for root in sizes if root not in streamed and root not in sums]
-        passing = {t for index in chain for t in self.plan.placed[index].op.outputs if self.passes(chain, index, t)}
-        return max(whole, key=lambda root: (root not in passing, root in first, sizes[root], root), default=None)
-
-    def passes(self, chain: list[int], index: int, tensor: int) -> bool:
-        """Whether only later ops of the chain read an output: then a double buffer is enough for it."""
-        inside = sum(tensor in self.plan.placed[i].op.inputs for i in chain if i > index)
-        return inside > 0 and inside == self.tensors.readers(tensor)
-
-    def _counts(self, chain: list[int]) -> dict[int, int]:
-        """How many times each tensor is an operand or a result in the chain: as often it would be streamed."""
-        counts: dict[int, int] = {}
-        for op in self._ops(chain):
-            for t in (*(t for _, t in self.operands_of(op)), *op.outputs):
-                root = self.tensors.root(t)
-                counts[root] = counts.get(root, 0) + 1
-        return counts
-
-    def _sizes(self, chain: list[int], lane: int) -> dict[int, float]:
+    def _sizes(self, chain: Chain, lane: int) -> dict[int, float]:
         """Bytes of everything that a chain reads and writes on a lane."""
         sizes: dict[int, float] = {}
-        for index, op in zip(chain, self._ops(chain), strict=True):
-            for position, t in self.operands_of(op):
-                sizes.setdefault(self.tensors.root(t), self._operand_bytes(index, position, lane))
-            for t in op.outputs:
-                sizes[t] = self.result_bytes(index, t, lane)
-        return {root: size for root, size in sizes.items() if size}
+        for each in chain.ops:
+            for position, root in each.operands:
+                sizes.setdefault(root, self._operand_bytes(each.index, position, root, lane))
+            for t in each.op.outputs:
+                sizes[t] = self.context.tensor_bytes(t) * each.made.share(lane)
+        return sizes
 
-    def _ops(self, chain: list[int]) -> Iterator[Op]:
-        return (self.plan.placed[index].op for index in chain)
-
-    def operands_of(self, op: Op) -> list[tuple[int, int]]:
-        """Position and tensor of the inputs other than weights, which have slots of their own."""
-        skip = 1 if has_weights(op, self.context.graph) else ABSENT
-        return [(position, t) for position, t in enumerate(op.inputs) if t != ABSENT and position != skip]
-
-    def _operand_bytes(self, index: int, position: int, lane: int) -> float:
+    def _operand_bytes(self, index: int, position: int, root: int, lane: int) -> float:
         """Bytes of an operand on a lane: of the copy that is there, or of what would be read."""
-        root = self.tensors.root(self.context.graph.ops[index].inputs[position])
         if root in self.context.resident_constants:
             return 0.0
         self.tensors.discard_other_parts(index, position, lane)
-        for tiled in (True, False):
-            copy = self.tensors.get(root, lane, tiled=tiled)
-            if copy is not None:
-                return copy.size
-        return self.tensors.bytes_to_read(index, position, lane)[0]
-
-    def result_bytes(self, index: int, tensor: int, lane: int) -> float:
-        return self.context.tensor_bytes(tensor) * self.context.result_share(index, lane)
+        copy = self.tensors.get(root, lane, tiled=True) or self.tensors.get(root, lane, tiled=False)
+        return self.tensors.bytes_to_read(index, position, lane)[0] if copy is None else copy.size
 
 
 class _PlacementAttempt:
     """One attempt to place a chain. It can be undone: no command has written to the results yet."""
 
-    def __init__(
-        self, placer: OperandPlacer, chain: list[int], lane: int, *, tiled: bool, rows: int, steps: int
-    ) -> None:
-        self.placer, self.plan, self.context, self.tensors = placer, placer.plan, placer.context, placer.tensors
-        self.chain, self.lane, self.tiled, self.rows, self.steps = chain, lane, tiled, rows, steps
+    def __init__(self, chain: Chain, lane: int, sizes: dict[int, float], *, tiled: bool, rows: int, steps: int) -> None:
+        self.chain, self.tensors = chain, chain.tensors
+        self.lane, self.sizes, self.tiled, self.rows, self.steps = lane, sizes, tiled, rows, steps
         self.placements: list[OperandPlacement] = []
         self._fresh: list[LocalCopy] = []
         self._stored: list[int] = []
         self._taken: list[tuple[LocalCopy, int]] = []  # operands whose block a result took, and its address
 
-    def run(self, streamed: set[int], sizes: dict[int, float]) -> bool:
+    def run(self, streamed: set[int]) -> bool:
         """Place the results, then the operands. Returns whether everything found room."""
-        for index in self.chain:
-            outputs = self.plan.placed[index].op.outputs
-            leaves = any(t in streamed for t in outputs)
+        for each in self.chain.ops:
+            outputs = each.op.outputs
+            leaves = not streamed.isdisjoint(outputs)
             if leaves:
-                results = [self._staging(sum(sizes.get(t, 0.0) for t in outputs), self.rows * self.steps)]
+                results = [self._staging(sum(self.sizes[t] for t in outputs), self.rows * self.steps)]
             else:
-                results = [self._result(index, t, streamed) for t in outputs]
+                results = [self._result(each, t, streamed) for t in outputs]
             found = [copy for copy in results if copy is not None]
             if len(found) < len(results):
                 return False
-            self.placements.append(OperandPlacement(index, self.lane, self.tiled, self.rows, [], found, leaves))
-        return all(self._place_operands(placement, streamed, sizes) for placement in self.placements)
+            self.placements.append(OperandPlacement(each.index, self.lane, self.tiled, self.rows, [], found, leaves))
+        return all(map(self._place_operands, self.chain.ops, self.placements, repeat(streamed)))
 
-    def _place_operands(self, placement: OperandPlacement, streamed: set[int], sizes: dict[int, float]) -> bool:
-        for position, t in self.placer.operands_of(self.plan.placed[placement.index].op):
-            root = self.tensors.root(t)
-            if root in streamed:
-                copy = self._staging(sizes[root], self.rows)
+    def _place_operands(self, each: ChainedOp, placement: OperandPlacement, streamed: set[int]) -> bool:
+        for position, root in each.operands:
+            passes = root in streamed
+            if passes:
+                copy = self._staging(self.sizes[root], self.rows)
             else:
-                copy = self.tensors.load_operand(placement.index, position, self.lane, tiled=self.tiled)
+                copy = self.tensors.load_operand(each.index, position, self.lane, tiled=self.tiled)
             if copy is None:
                 return False
-            placement.operands.append(Operand(position, copy, root in streamed))
+            placement.operands.append(StreamedOperand(position, copy) if passes else Operand(position, copy))
         return True
 
     def undo(self) -> None:
@@ -220,33 +268,24 @@ class _PlacementAttempt:
         self._fresh.append(copy)
         return copy
 
-    def _result(self, index: int, tensor: int, streamed: set[int]) -> LocalCopy | None:
+    def _result(self, each: ChainedOp, tensor: int, streamed: set[int]) -> LocalCopy | None:
         """A block for an output: that of an operand where possible, else a new one."""
-        size = self.placer.result_bytes(index, tensor, self.lane)
-        ring = self.placer.passes(self.chain, index, tensor)
-        copy = self._in_place(index, size, streamed, ring=ring) or self._place(size, ring=ring, slices=self.rows)
+        size, ring = self.sizes[tensor], tensor in self.chain.passing
+        copy = self._in_place(each, size, streamed, ring=ring) or self._place(size, ring=ring, slices=self.rows)
         if copy is not None:
             self.tensors.store(tensor, self.lane, copy, tiled=self.tiled)
             self._stored.append(tensor)
         return copy
 
-    def _in_place(self, index: int, size: float, streamed: set[int], *, ring: bool) -> LocalCopy | None:
-        """The block of an operand that is dead after this op, if it can be written over; ops that work by rows only.
-
-        Element k of the result is written after element k of the operand was read, so a tile may overwrite its input;
-        or that of an op before it in the chain, which has read the same tile of it.
-        """
-        op = self.plan.placed[index].op
-        if not self.context.is_by_rows(op) or len(op.outputs) != 1:
-            return None
-        earlier = self.chain[: self.chain.index(index) + 1]
-        for t in dict.fromkeys(t for i in reversed(earlier) for t in self.plan.placed[i].op.inputs):
-            operand = self.tensors.get(t, self.lane, tiled=self.tiled) if t != ABSENT else None
-            if operand is None or operand.address is None or operand.size != size or self.context.is_constant(t):
+    def _in_place(self, each: ChainedOp, size: float, streamed: set[int], *, ring: bool) -> LocalCopy | None:
+        """The block of an operand that is dead after this op, if it can be written over."""
+        for t in each.overwritable:
+            operand = self.tensors.get(t, self.lane, tiled=self.tiled)
+            if operand is None or operand.address is None or operand.size != size:
                 continue
             if operand.more_addresses:  # not contiguous
                 continue
-            if (operand.ring and not ring) or t in streamed or not self._is_last_read(t, index):
+            if (operand.ring and not ring) or t in streamed:
                 continue
             made = {piece.command for piece in operand.pieces}  # the tile waits for the pieces that it reads anyway
             guards = tuple(command for command in operand.last_use.values() if command not in made)
@@ -255,8 +294,3 @@ class _PlacementAttempt:
             operand.address = None  # the block has a new owner
             return copy
         return None
-
-    def _is_last_read(self, tensor: int, index: int) -> bool:
-        reading = [i for i in self.chain if tensor in self.plan.placed[i].op.inputs]
-        alone = self.tensors.root(tensor) == tensor and self.tensors.readers(tensor) == len(reading)
-        return alone and max(reading) <= index

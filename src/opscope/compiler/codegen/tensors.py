@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...core.meaning import Carries, Does
 from ...graph.graph import ABSENT, Op, Role
@@ -28,8 +29,7 @@ NEVER = 1 << 60  # behind every op
 Part = tuple[int, Sharding | None]  # tensor and how lanes share it; or op and None: what it alone needs, such as rows
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A range of a copy, from one fraction of it to another, and the command that makes it."""
 
     low: float
@@ -99,7 +99,9 @@ class Tensors:
         machine = context.plan.machine
         self.outer_use = OuterUse(devices=machine.devices, cores=machine.cores)
         self.outputs = frozenset(context.graph.outputs)
-        self._alias: dict[int, int] = {}
+        self._alias: dict[int, int] = {}  # view → the tensor that owns its bytes, itself no view
+        self._in_parts: set[int] = set()  # tensors of which a lane may have a part that an op needed
+        self._parts: dict[tuple[int, int], Part | None] = {}  # op, position of an input → what it needs
         self._readers = Counter(t for op in context.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
         self._readers.update(context.graph.outputs)
         self._uses: dict[int, list[int]] = {}
@@ -111,9 +113,7 @@ class Tensors:
 
     def root(self, tensor: int) -> int:
         """The tensor that owns the bytes: a view has none of its own."""
-        while tensor in self._alias:
-            tensor = self._alias[tensor]
-        return tensor
+        return self._alias.get(tensor, tensor)
 
     def roots(self, tensors: Iterable[int]) -> set[int]:
         return {self.root(t) for t in tensors if t != ABSENT}
@@ -128,7 +128,8 @@ class Tensors:
     # ---- state ----------------------------------------------------------------------------------------------------
 
     def get(self, tensor: int, lane: int, *, tiled: bool) -> LocalCopy | None:
-        return self._copies.get((self.root(tensor), tiled), {}).get(lane)
+        lanes = self._copies.get((self._alias.get(tensor, tensor), tiled))
+        return None if lanes is None else lanes.get(lane)
 
     def is_tiled(self, tensor: int, lane: int) -> bool:
         """Whether a lane has a tensor in the tiled layout: here, or in outer memory if it is not here at all."""
@@ -152,6 +153,8 @@ class Tensors:
 
     def store(self, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool) -> None:
         self._copies.setdefault((tensor, tiled), {})[lane] = copy
+        if copy.part is not None:
+            self._in_parts.add(tensor)
 
     def remove(self, tensor: int, lane: int, *, tiled: bool) -> None:
         """Undo a `store`; the block stays allocated."""
@@ -331,13 +334,18 @@ class Tensors:
         Outer memory holds the whole, so nothing is lost: a lane that read rows for one op reads columns for another.
         """
         root = self.root(self.context.graph.ops[index].inputs[position])
-        for tiled in (False, True):
+        for tiled in (False, True) if root in self._in_parts else ():
             copy = self.get(root, lane, tiled=tiled)
             if copy is not None and copy.part is not None and copy.part != self.part(index, position):
                 self._release(lane, self._copies[root, tiled].pop(lane))
 
     def part(self, index: int, position: int) -> Part | None:
         """Which part of an input a lane needs where outer memory holds the whole; None: all of it."""
+        if (index, position) not in self._parts:
+            self._parts[index, position] = self._part(index, position)
+        return self._parts[index, position]
+
+    def _part(self, index: int, position: int) -> Part | None:
         op, split = self.context.plan.placed[index].op, self.context.plan.splits[index]
         tensor = op.inputs[position]
         if op.kind in ("gather", "slice", "split") and position == 0:

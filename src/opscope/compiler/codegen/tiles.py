@@ -16,8 +16,8 @@ runs along both: for every panel of weights all slices of rows, and for every sl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import ceil, floor
+from math import ceil, floor, inf
+from typing import NamedTuple
 
 from ...core.meaning import Carries
 from ...estimate.price import commands_of, state_cycles
@@ -26,7 +26,7 @@ from ...graph.kinds import Family
 from ..passes.axes import halo
 from .context import LoweringContext
 from .emit import CommandSpec, share
-from .operands import Operand, OperandPlacement
+from .operands import Operand, OperandPlacement, StreamedOperand
 from .tensors import CHANNELS, ROWS, LocalCopy, OuterCopy, Piece, Tensors
 from .timing import TileCost
 
@@ -34,8 +34,7 @@ STATE_WEIGHTS = 2  # position of the weights that meet the state of a recurrent 
 _PIECEWISE = (Family.ELEMENTWISE, Family.CONVERT)  # a piece of the output needs only that piece of the inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(NamedTuple):
     """One step of an op on a lane: slice `row` of `rows` and, with streamed weights, weight tile `step` of `steps`."""
 
     row: int
@@ -54,16 +53,128 @@ class Tile:
         return self.panel * self.rows + self.row
 
     @property
-    def count(self) -> int:
-        return self.rows * self.steps
-
-    @property
     def low(self) -> float:
         return self.step / self.steps if self.rows == 1 else self.row / self.rows
 
     @property
     def high(self) -> float:
         return (self.step + 1) / self.steps if self.rows == 1 else (self.row + 1) / self.rows
+
+
+class TiledOp:
+    """What all tiles of an op have in common, on every lane."""
+
+    def __init__(self, context: LoweringContext, index: int) -> None:
+        placed = context.plan.placed[index]
+        self.index, self.placed, self.op = index, placed, placed.op
+        self.engine = context.engines[placed.engine]
+        self.first_group, self.units = context.group_of[placed.engine], self.engine.units_for(placed.task.family)
+        self.kind, self.does = context.command_name(placed.form), self.op.family.does
+        self.starts = commands_of(self.op, self.engine)
+        self.sharding = context.plan.splits[index].sharding
+        self.result_bytes, self.macs = context.out_bytes(self.op), placed.task.work.macs * placed.task.trips
+        self.waiting = 0.0  # cycles in which lanes wait for each other; what they send is a transfer of its own
+        if context.hands_on_state(index):
+            self.waiting = placed.task.work.steps * state_cycles(0.0, context.plan.machine)
+
+
+class TileSeries:
+    """All tiles of an op on a lane: what they have in common, and the command of each."""
+
+    def __init__(
+        self,
+        context: LoweringContext,
+        tiled: TiledOp,
+        placement: OperandPlacement,
+        *,
+        steps: int = 1,
+        weight_bytes: float = 0.0,
+    ) -> None:
+        """`weight_bytes` enter the engine for each of the tiles, of which every slice of rows has `steps`."""
+        self.context, self.tiled, self.placement, self.steps = context, tiled, placement, steps
+        lane, count = placement.lane, placement.rows * steps
+        portion = tiled.sharding.share(lane)
+        self.count = count
+        self.cost = TileCost(tiled.index, portion, count, weight_bytes, tiled.waiting / count)
+        self.cycles = self.cost.cycles(tiled.placed)
+        self.result_bytes, self.macs = tiled.result_bytes * tiled.sharding.made.share(lane), tiled.macs * portion
+        self.copies = [*[operand.copy for operand in placement.operands], *placement.results]
+        self.streamed = placement.streamed_operands
+        self.along = ROWS
+        self._windows: dict[int, float] = {}  # position of an operand → see `_window`
+
+    def spec(self, tile: Tile) -> CommandSpec:
+        """The spec of the command that computes a tile; units of an engine take tiles in turn."""
+        tiled, placement, number, count = self.tiled, self.placement, tile.number, self.count
+        first = placement.results[0]
+        turn = placement.tiles - 1 if placement.streamed else number  # panels change the order of tiles
+        return CommandSpec(
+            placement.lane,
+            tiled.first_group + number % tiled.units,
+            tiled.kind,
+            tiled.does,
+            tiled.index,
+            self.context.compute_detail(tiled.index, number, count),
+            self.cycles,
+            share(self.result_bytes, number, count),
+            macs=share(self.macs, number, count),
+            address=first.tile_address(turn, count),
+            local_bytes=first.size / count if first.address is not None else 0.0,
+            starts=tiled.starts,
+        )
+
+    def guards(self) -> list[int]:
+        """Commands that must be done before the tile's result may be written: who used that memory before."""
+        placement = self.placement
+        if placement.streamed and placement.tiles > 2:
+            return placement.writes[placement.tiles - 3]
+        first = placement.streamed or placement.tiles == 1
+        return [command for copy in placement.results for command in copy.guards] if first else []
+
+    # ---- what a tile waits for ------------------------------------------------------------------------------------
+
+    def arrivals(self, operand: Operand, tile: Tile) -> list[int]:
+        """Commands after which what a tile reads of an operand in local memory is there."""
+        copy, position = operand.copy, operand.position
+        if len(copy.pieces) <= 1:
+            return [piece.command for piece in copy.pieces]
+        if position not in self._windows:
+            self._windows[position] = self._window(position, copy)
+        rows = self._windows[position]
+        if not rows:
+            return copy.commands(self.along, 0.0, 1.0)
+        if rows == inf:
+            return copy.commands(self.along, tile.low, tile.high)
+        return copy.commands(self.along, floor(tile.low * rows + 1e-6) / rows, ceil(tile.high * rows - 1e-6) / rows)
+
+    def begin(self) -> None:
+        """Find the direction of the tiles: of an elementwise op that of its first full-size operand, so that pieces
+        match. Ops before this one in a chain have emitted their first tile by then.
+        """
+        if self.steps > 1 and self.placement.rows == 1:
+            self.along = CHANNELS
+        elif self.steps == 1 and self.tiled.op.family in _PIECEWISE:
+            whole = (o for o in self.placement.operands if not isinstance(o, StreamedOperand))
+            full = (operand.copy for operand in whole if self._is_full(operand.position))
+            self.along = next((copy.along for copy in full if copy.pieces), ROWS)
+
+    def _window(self, position: int, copy: LocalCopy) -> float:
+        """Rows of an operand of which a tile reads its share, whole ones; 0: it reads all; infinite: just its share.
+
+        Tile 1 of 4 of an op with 6 rows in common reads rows 1.5 to 3, so whole rows 1 to 2.
+        """
+        context, index, lane = self.context, self.tiled.index, self.placement.lane
+        needed = context.tensor_bytes(self.tiled.op.inputs[position]) * context.operand_share(index, position, lane)
+        if (self.placement.rows == 1 and self.steps > 1) or copy.size > 1.001 * needed:
+            return 0.0
+        if self.along == CHANNELS:
+            return inf if self._is_full(position) else 0.0
+        rows = context.common_rows(index, position, lane)
+        return rows if rows > 1 else 0.0
+
+    def _is_full(self, position: int) -> bool:
+        op, tensors = self.tiled.op, self.context.graph.tensors
+        return tensors[op.inputs[position]].elements == tensors[op.outputs[0]].elements
 
 
 class TileRunner:
@@ -74,165 +185,87 @@ class TileRunner:
         self.costs: dict[int, TileCost] = {}  # command that computes → the inputs of its cycles
         self._fetched: dict[int, int] = {}  # lane → command after which the engine's private memory is free again
 
-    def run(
-        self, placement: OperandPlacement, tile: Tile, weights: Sequence[int] = (), *, weight_bytes: float = 0.0
-    ) -> int:
+    def run(self, series: TileSeries, tile: Tile, weights: Sequence[int] = ()) -> int:
         """Emit a tile, after the commands `weights` that load its weights. Returns the command that completes it."""
-        along = self._along(placement, tile)
+        placement = series.placement
+        if not placement.tiles:
+            series.begin()
         placement.tiles += 1
         after = list(weights)
         for operand in placement.operands:
-            after += self._arrivals(placement, operand, tile, along)
-        command = self._compute(placement, tile, self._cost(placement, tile, weight_bytes), after)
-        for operand in placement.operands:
-            self.tensors.record_use(operand.copy, command)
-            if operand.streamed:
-                operand.users[tile.turn] = command
-        for copy in placement.results:
+            if isinstance(operand, StreamedOperand):
+                after.append(self._load_slice(placement, operand, tile))
+            else:
+                after += series.arrivals(operand, tile)
+        command = self._compute(series, tile, after)
+        for copy in series.copies:
             self.tensors.record_use(copy, command)
+        for operand in series.streamed:
+            operand.users[tile.turn] = command
         if placement.streamed:
-            placement.writes.append(self._write(placement, tile, command))
+            placement.writes.append(self._write(series, tile, command))
         else:
             for copy in placement.results:
-                copy.along = along
+                copy.along = series.along
                 copy.pieces.append(Piece(tile.low, tile.high, command))
         return command
 
-    def _compute(self, placement: OperandPlacement, tile: Tile, cost: TileCost, after: list[int]) -> int:
+    def _compute(self, series: TileSeries, tile: Tile, after: list[int]) -> int:
         """Emit the command; where its engine has a private memory, between a transfer into it and one out of it."""
-        emitter, guards, spec = self.context.emitter, self._guards(placement), self._spec(placement, tile, cost)
-        if self.context.own_memory(self.context.plan.placed[placement.index].engine) is None:
+        emitter, guards, spec = self.context.emitter, series.guards(), series.spec(tile)
+        if not series.tiled.engine.memory:
             command = emitter.emit(spec, after, guards)
-            self.costs[command] = cost
+            self.costs[command] = series.cost
             return command
-        worked = sum(operand.copy.size for operand in placement.operands) / tile.count
-        before = [self._fetched[placement.lane]] if placement.lane in self._fetched else []
-        bring = self.context.transfer(Carries.BRING, placement.lane, placement.index, worked, step=tile.number)
+        lane, index, number = spec.core, spec.op, tile.number
+        worked = sum(operand.copy.size for operand in series.placement.operands) / series.count
+        before = [self._fetched[lane]] if lane in self._fetched else []
+        bring = self.context.transfer(Carries.BRING, lane, index, worked, step=number)
         brought = emitter.emit(bring, after, before)
-        done = emitter.emit(replace(spec, address=0, local_bytes=0.0), [brought])
-        self.costs[done] = cost
+        done = emitter.emit(spec._replace(address=0, local_bytes=0.0), [brought])
+        self.costs[done] = series.cost
         fetch = self.context.transfer(
             Carries.FETCH,
-            placement.lane,
-            placement.index,
+            lane,
+            index,
             spec.out_bytes,
-            step=tile.number,
+            step=number,
             address=spec.address,
             local_bytes=spec.local_bytes,
         )
-        self._fetched[placement.lane] = emitter.emit(fetch, [done], guards)
-        return self._fetched[placement.lane]
+        self._fetched[lane] = emitter.emit(fetch, [done], guards)
+        return self._fetched[lane]
 
-    def prefetch(self, placements: Sequence[OperandPlacement], tile: Tile) -> None:
-        """Load a tile's slices of rows ahead of it; those that the same ops make come when they are made."""
-        own = {placement.index for placement in placements}
-        for placement in placements:
-            op = self.context.plan.placed[placement.index].op
-            for operand in placement.operands:
-                made_here = self.context.maker.get(op.inputs[operand.position]) in own
-                if operand.streamed and not made_here and tile.turn not in operand.slices:
-                    operand.slices[tile.turn] = self._slice(placement, operand, tile)
+    def prefetch(self, chain: Sequence[TileSeries], tile: Tile) -> None:
+        """Load the slices of rows of a tile and of the next one ahead of it; what the same ops make comes when it is
+        made.
+        """
+        made = {t for series in chain for t in series.tiled.op.outputs}
+        for row in range(tile.row, min(tile.row + 2, tile.rows)):
+            ahead = tile._replace(row=row)
+            for series in chain:
+                for operand in series.streamed:
+                    if series.tiled.op.inputs[operand.position] not in made:
+                        self._load_slice(series.placement, operand, ahead)
 
     def clear(self, placements: Sequence[OperandPlacement]) -> None:
         """Free the double buffers of streamed tensors."""
         for placement in placements:
-            passing = [o.copy for o in placement.operands if o.streamed] + (
-                placement.results if placement.streamed else []
-            )
-            for copy in passing:
+            passing = [operand.copy for operand in placement.streamed_operands]
+            for copy in passing + (placement.results if placement.streamed else []):
                 if copy.address is not None:
                     users = self.context.emitter.latest(copy.last_use.values())
                     self.tensors.memory[placement.lane].release(copy.address, tuple(users) or copy.guards)
 
-    def _cost(self, placement: OperandPlacement, tile: Tile, weight_bytes: float) -> TileCost:
-        context, index = self.context, placement.index
-        portion, waiting = context.portion(context.plan.splits[index], placement.lane), 0.0
-        if context.hands_on_state(index):  # its bytes are a transfer of their own
-            steps = context.plan.placed[index].task.work.steps
-            waiting = steps * state_cycles(0.0, context.plan.machine) / tile.count
-        return TileCost(index, portion, tile.count, weight_bytes, waiting)
-
-    def _spec(self, placement: OperandPlacement, tile: Tile, cost: TileCost) -> CommandSpec:
-        """The spec of the command that computes a tile; units of an engine take tiles in turn."""
-        context, placed = self.context, self.context.plan.placed[placement.index]
-        work, portion = placed.task.work, cost.portion
-        made = context.result_share(placement.index, placement.lane)
-        size = share(context.out_bytes(placed.op) * made, tile.number, tile.count)
-        first = placement.results[0]
-        turn = placement.tiles - 1 if placement.streamed else tile.number  # panels change the order of tiles
-        engine = context.engines[placed.engine]
-        return CommandSpec(
-            placement.lane,
-            context.group_of[placed.engine] + tile.number % engine.units_for(placed.task.family),
-            context.command_name(placed.form),
-            placed.op.family.does,
-            placement.index,
-            context.compute_detail(placement.index, tile.number, tile.count),
-            cost.cycles(placed),
-            size,
-            macs=share(work.macs * placed.task.trips * portion, tile.number, tile.count),
-            address=first.tile_address(turn, tile.count),
-            local_bytes=first.size / tile.count if first.address is not None else 0.0,
-            starts=commands_of(placed.op, engine),
-        )
-
-    def _guards(self, placement: OperandPlacement) -> list[int]:
-        """Commands that must be done before the tile's result may be written: who used that memory before."""
-        if placement.streamed and placement.tiles > 2:
-            return placement.writes[placement.tiles - 3]
-        first = placement.streamed or placement.tiles == 1
-        return [command for copy in placement.results for command in copy.guards] if first else []
-
-    # ---- what a tile waits for ------------------------------------------------------------------------------------
-
-    def _along(self, placement: OperandPlacement, tile: Tile) -> str:
-        """Direction of the tiles: of an elementwise op that of its first full-size operand, so that pieces match."""
-        op = self.context.plan.placed[placement.index].op
-        if tile.steps > 1:
-            return CHANNELS if tile.rows == 1 else ROWS
-        if op.family not in _PIECEWISE:
-            return ROWS
-        full = (o.copy for o in placement.operands if not o.streamed and self._is_full(placement, o.position))
-        return next((copy.along for copy in full if copy.pieces), ROWS)
-
-    def _is_full(self, placement: OperandPlacement, position: int) -> bool:
-        op, tensors = self.context.plan.placed[placement.index].op, self.context.graph.tensors
-        return tensors[op.inputs[position]].elements == tensors[op.outputs[0]].elements
-
-    def _arrivals(self, placement: OperandPlacement, operand: Operand, tile: Tile, along: str) -> list[int]:
-        """Commands after which what a tile reads of an operand is there."""
-        if operand.streamed:
-            if tile.turn not in operand.slices:
-                operand.slices[tile.turn] = self._slice(placement, operand, tile)
-            return [operand.slices[tile.turn]]
-        copy = operand.copy
-        if len(copy.pieces) <= 1:
-            return [piece.command for piece in copy.pieces]
-        return copy.commands(along, *self._window(placement, operand.position, copy, tile, along))
-
-    def _window(
-        self, placement: OperandPlacement, position: int, copy: LocalCopy, tile: Tile, along: str
-    ) -> tuple[float, float]:
-        """Range of an operand that a tile reads, as fractions of the lane's copy.
-
-        Tile 1 of 4 of an op with 6 rows in common reads rows 1.5 to 3, so whole rows 1 to 2: (1/6, 3/6).
-        """
-        context = self.context
-        op = context.plan.placed[placement.index].op
-        own = context.operand_share(placement.index, position, placement.lane)
-        needed = context.tensor_bytes(op.inputs[position]) * own
-        if (tile.rows == 1 and tile.steps > 1) or copy.size > 1.001 * needed:
-            return 0.0, 1.0
-        if along == CHANNELS:
-            return (tile.low, tile.high) if self._is_full(placement, position) else (0.0, 1.0)
-        rows = context.common_rows(placement.index, position, placement.lane)
-        if rows <= 1:
-            return 0.0, 1.0
-        return floor(tile.low * rows + 1e-6) / rows, ceil(tile.high * rows - 1e-6) / rows
-
     # ---- streaming ------------------------------------------------------------------------------------------------
 
-    def _slice(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> int:
+    def _load_slice(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> int:
+        """Load a slice of a streamed operand, unless it has been. Returns the command after which it is there."""
+        if tile.turn not in operand.slices:
+            operand.slices[tile.turn] = self._slice(placement, operand, tile)
+        return operand.slices[tile.turn]
+
+    def _slice(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> int:
         """Load one slice of a streamed operand, and convert its layout where needed. Returns the last command."""
         context, tensors = self.context, self.tensors
         tensor = context.graph.ops[placement.index].inputs[operand.position]
@@ -273,12 +306,12 @@ class TileRunner:
             step=tile.row,
             address=address,
         )
-        command = context.emitter.emit(replace(change, local_bytes=size), [command])
+        command = context.emitter.emit(change._replace(local_bytes=size), [command])
         context.vector_costs[command] = cost
         tensors.record_use(copy, command)
         return command
 
-    def _halo_bytes(self, placement: OperandPlacement, operand: Operand, tile: Tile) -> float:
+    def _halo_bytes(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> float:
         """Bytes of the rows that a slice shares with its neighbours, where windows overlap: they are read again."""
         op = self.context.plan.placed[placement.index].op
         if operand.position or tile.rows == 1 or not numbers(op, "kernel"):
@@ -296,15 +329,14 @@ class TileRunner:
         product = self.context.plan.placed[placement.index].op.family in (Family.CONTRACTION, Family.RECURRENT)
         return product and position > 0 and self.context.common_rows(placement.index, position, placement.lane) <= 1
 
-    def _write(self, placement: OperandPlacement, tile: Tile, command: int) -> list[int]:
+    def _write(self, series: TileSeries, tile: Tile, command: int) -> list[int]:
         """Write a tile of every output to outer memory. Returns the commands."""
-        context, tensors = self.context, self.tensors
-        op, writes = context.plan.placed[placement.index].op, []
-        for t in op.outputs:
+        context, tensors, placement, writes = self.context, self.tensors, series.placement, []
+        for t in series.tiled.op.outputs:
             size = context.tensor_bytes(t) * context.result_share(placement.index, placement.lane)
             if not size:
                 continue
-            own = share(size, tile.number, tile.count)
+            own = share(size, tile.number, series.count)
             spec = context.transfer(Carries.WRITE, placement.lane, placement.index, own, tensor=t, step=tile.number)
             writes.append(context.emitter.emit(spec, [command]))
             tensors.record_use(placement.results[0], writes[-1])

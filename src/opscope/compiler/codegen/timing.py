@@ -8,7 +8,8 @@ computes that column anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,7 @@ from ..plan import Placed, Schedule
 from .emit import Columns, whole_cycles
 
 
-@dataclass(frozen=True, slots=True)
-class TileCost:
+class TileCost(NamedTuple):
     """The inputs from which the cycles of one tile are computed."""
 
     op: int
@@ -45,8 +45,7 @@ class TileCost:
         return max(loading, computing) + launch_cycles(engine) * starts + self.waiting
 
 
-@dataclass(frozen=True, slots=True)
-class VectorCost:
+class VectorCost(NamedTuple):
     """What the vector engine does between ops: it adds partial sums, converts layouts, or dequantizes weights."""
 
     form: str  # a kernel of the engine, a figure of the target's layout, or `add`

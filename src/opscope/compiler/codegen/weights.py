@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 from ...core.meaning import Carries, Does
 from ...estimate.work import DEQUANTIZE
@@ -51,8 +52,7 @@ class Ring:
         self.users[lane][tile].append(command)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedTile:
+class LoadedTile(NamedTuple):
     """A tile in the ring of a lane."""
 
     number: int  # of all tiles that the ring has held there
@@ -68,6 +68,7 @@ class WeightStream:
         self.slots = context.plan.slots or round(context.tiling.buffers.value)
         self.resident = context.plan.resident
         first = context.capacity - self.slots * self.slot_bytes
+        self._together: dict[int, list[list[int]]] = {}  # op → lanes of a device that need the same weights
         self.ring = Ring(self.slots, self.slot_bytes, dict.fromkeys(range(context.lane_count), first))
 
     @property
@@ -104,28 +105,31 @@ class WeightStream:
         found: dict[int, LoadedTile] = {}
         if self.stays(index):
             return found
-        size = self.context.tensor_bytes(self.context.plan.placed[index].op.inputs[1])
-        for lanes in self._sharing(index):
+        context = self.context
+        size = context.tensor_bytes(context.plan.placed[index].op.inputs[1])
+        unpacks = context.dequantizing(index) is not None
+        if index not in self._together:
+            self._together[index] = self._sharing(index)
+        for lanes in self._together[index]:
             active = [lane for lane in lanes if step < counts.get(lane, 0)]
             if not active:
                 continue
-            own = share(size * self.context.weight_share(index, active[0]), step, counts[active[0]])
+            own = share(size * context.weight_share(index, active[0]), step, counts[active[0]])
             if len(active) == 1:
                 arrivals = {active[0]: [self._read(ring, index, step, own, active)]}
             else:
                 arrivals = self._read_and_multicast(ring, index, active, step, own)
             for lane in active:
-                users = ring.users.setdefault(lane, [])
-                ready = self._dequantize(index, lane, step, counts[lane], arrivals[lane])
+                users, ready = ring.users.setdefault(lane, []), arrivals[lane]
+                if unpacks:
+                    ready = self._dequantize(index, lane, step, counts[lane], ready)
                 found[lane] = LoadedTile(len(users), ready)
                 users.append([])
         return found
 
     def _dequantize(self, index: int, lane: int, step: int, steps: int, arrived: list[int]) -> list[int]:
         """Convert a tile that is stored in blocks. Returns the commands after which it can be used."""
-        context, rate = self.context, self.context.dequantizing(index)
-        if rate is None:
-            return arrived
+        context = self.context
         tensor = context.plan.placed[index].op.inputs[1]
         form = DEQUANTIZE[context.graph.tensors[tensor].dtype]
         cost = VectorCost(form, self.loaded_bytes(index, lane, steps))

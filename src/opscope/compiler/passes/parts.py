@@ -107,7 +107,7 @@ class PartsChooser:
         if batch < 2 or self.plan.machine.target.tiling is None:
             return [batch]
         most = -(-batch // lanes)  # images of a lane
-        tried = {batch, lanes, 2 * lanes, -(-batch // most), gcd(batch, lanes), 1}
+        tried = {batch, lanes, 2 * lanes, -(-batch // most), gcd(batch, lanes), lanes // self.cores, 1}
         return sorted(unit for unit in tried if self.is_possible(unit))
 
     def is_possible(self, unit: int) -> bool:

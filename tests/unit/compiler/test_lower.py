@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from build import Sketch
-from compiler_build import KB, Built, Choice, build, by_axis, small_target, whole_batch
+from compiler_build import KB, Built, Choice, build, by_axes, by_axis, small_target, whole_batch
 from compiler_laws import Order, all_laws, compute_rows
 from opscope.compiler.performance_warnings import performance_warnings
 from opscope.compiler.sharding import REDUCED
@@ -314,6 +314,19 @@ def test_rows_at_the_edges_of_parts_are_exchanged_between_neighbours() -> None:
     assert sent["moved_bytes"].tolist() == [row, 2 * row, 2 * row, row]
 
 
+def test_a_second_operand_is_converted_as_one_before_it_is_exchanged() -> None:
+    """Cores that made columns of K need all of it for their rows of Q·K: it enters the engine as weights do."""
+    draw = Sketch(dtype=DType.F16)
+    keys = draw.same("softmax", draw.input(4, 128, 64), axes=(1,))
+    query = draw.input(4, 256, 128)
+    product = draw.op("matmul", (query, keys), (4, 256, 64), k=128, n=64)
+    built = lawful(draw.graph(product), cores=2, splits=by_axes([2], [1]))
+    table, names = built.program.commands, built.program.kinds
+    index = next(i for i, placed in enumerate(built.schedule.placed) if placed.op.kind == "exchange")
+    mine = table[(built.ops == index) & (table["does"] == Does.LAYOUT)]
+    assert {names[kind] for kind in mine["kind"]} == {"aicconvertweightstod32"}
+
+
 def test_partial_sums_are_sent_and_added_by_every_core() -> None:
     draw = Sketch(dtype=DType.F16)
     graph = draw.graph(draw.dense(draw.input(1, 1024), 256, bias=False))
@@ -362,6 +375,22 @@ def test_an_output_that_is_handed_around_is_written_once() -> None:
     built = lawful(draw.graph(made, draw.same("softmax", made, axes=(0,))), cores=4)
     assert [placed.op.kind for placed in built.schedule.placed] == ["softmax", "exchange", "softmax"]
     assert sum(moved(built, "write")) == 2 * 256 * 256 * 2
+
+
+def test_a_result_leaves_behind_the_next_op_and_frees_its_memory() -> None:
+    """The writes of five results of 32 KB are issued one op later, and local memory never holds more than three."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(256, 64)
+    made = [draw.same("cumsum", data, axes=(0, 1)) for _ in range(5)]
+    built = lawful(draw.graph(*made))
+    table = built.program.commands
+    emitted = [row for row in built.row_of if built.ops[row] != NO_OP]
+    writes = [row for row in emitted if built.program.kinds[table["kind"][row]] == "aiccopyfromvtcm"]
+    assert [int(built.ops[row]) for row in writes] == [0, 1, 2, 3, 4]
+    for number, row in enumerate(writes[:-1]):
+        before = emitted[: emitted.index(row)]
+        assert max(int(built.ops[other]) for other in before) == number + 1
+    assert built.lowering.tensors.memory[0].peak <= 4 * 32 * KB  # three results, and the input
 
 
 def test_the_host_is_told_when_every_output_is_written() -> None:

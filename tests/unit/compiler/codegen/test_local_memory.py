@@ -46,6 +46,26 @@ def test_the_place_that_was_left_longest_ago_is_taken() -> None:
     assert local.allocate(128) == (256, (3,))
 
 
+def test_a_block_across_two_gaps_waits_for_what_it_touches_alone() -> None:
+    local = memory(4 * 128)
+    for _ in range(4):
+        local.allocate(128)
+    for address, user in ((0, 1), (128, 2), (256, 3)):
+        local.release(address, (user,))
+    assert local.allocate(256) == (0, (1, 2))
+    assert local.allocate(128) == (256, (3,))
+
+
+def test_of_places_left_about_as_long_ago_the_lowest_is_taken() -> None:
+    """Where it was left 40 commands ago is as good as 50: what is free stays together."""
+    local = memory(5 * 128)
+    for _ in range(5):
+        local.allocate(128)
+    for address, user in ((0, 60), (256, 50), (512, 100)):
+        local.release(address, (user,))
+    assert local.allocate(128) == (0, (60,))
+
+
 def test_what_does_not_fit_gets_no_place() -> None:
     local = memory(256)
     assert local.allocate(257) is None

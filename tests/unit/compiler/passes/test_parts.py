@@ -26,8 +26,8 @@ def image_network(batch: int) -> Graph:
     return draw.graph(draw.same("softmax", data, axes=(3,)))
 
 
-def placed(graph: Graph, target: Target, *, cores: int) -> Plan:
-    plan = Plan(graph, Machine(target, cores=cores), CompileOptions())
+def placed(graph: Graph, target: Target, *, cores: int, devices: int = 1) -> Plan:
+    plan = Plan(graph, Machine(target, cores=cores, devices=devices), CompileOptions())
     for _, run in PASSES[:2]:
         plan = run(plan)
     return plan
@@ -74,6 +74,21 @@ def test_64_images_on_14_cores_are_four_units_of_14_and_one_of_8() -> None:
     chooser = PartsChooser(placed(image_network(64), targets.load("aic100-std"), cores=14))
     assert 14 in chooser.units()
     assert [(part.images, part.unit, part.units) for part in chooser.parts(14)] == [(56, 14, 4), (8, 8, 1)]
+
+
+@pytest.mark.parametrize(
+    ("batch", "cores", "devices", "unit"),
+    [
+        (16, 14, 1, 2),  # two images at a time, the rows of each on seven cores
+        (16, 16, 4, 4),  # an image for each device
+    ],
+)
+def test_batches_that_cores_do_not_divide_run_in_units_that_they_share(
+    batch: int, cores: int, devices: int, unit: int
+) -> None:
+    target = targets.load("aic100-ultra" if devices > 1 else "aic100-std")
+    chooser = PartsChooser(placed(image_network(batch), target, cores=cores, devices=devices))
+    assert unit in chooser.units()
 
 
 @pytest.mark.parametrize(("unit", "is_possible"), [(1, True), (4, True), (3, False), (8, True), (9, False), (0, False)])

@@ -126,7 +126,7 @@ def _range(command: np.void) -> tuple[int, int]:
 
 def tiles_are_read_before_they_are_overwritten(built: Built, order: Order) -> None:
     """Inside a place: a tile is written over when it and those that read it are done."""
-    table = built.program.commands
+    table, lanes = built.program.commands, built.lanes()
     panels = {id(place) for place in built.panels}  # whose slots have a law of their own
     for place in (place for place in built.places if id(place) not in panels):
         users = [built.row_of[command] for command in sorted(set(place.users))]
@@ -134,6 +134,8 @@ def tiles_are_read_before_they_are_overwritten(built: Built, order: Order) -> No
         for row in users:
             low, high = _range(table[row])
             inside = place.address <= low < high <= place.address + place.size
+            if lanes[row] != place.lane:  # another core sends here, and says nothing of where
+                continue
             if not inside:  # it only reads here: what was written last
                 if writers:
                     writers[-1][2].append(row)

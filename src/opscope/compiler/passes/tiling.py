@@ -99,8 +99,11 @@ class _Trials:
         free = min(memory.capacity - memory.peak for memory in lowering.tensors.memory)
         for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
             wider = _with_more_weights(lowering.plan, share * free)
-            if wider is None or not self._lower(parts, wider, gain=1.0):
-                return
+            try:
+                if wider is None or not self._lower(parts, wider, gain=1.0):
+                    return
+            except UsageError:  # an op needs the room that was free between others
+                continue
 
     def _lower(self, parts: tuple[Part, ...], written: Schedule, *, gain: float = 0.995) -> bool:
         """Keep a schedule if it takes no more than a share of the best. Returns whether it spills what matters."""

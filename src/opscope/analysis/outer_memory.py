@@ -91,8 +91,11 @@ def _on_every_device(run: Run, commands: Numbers) -> bool:
 
 
 def named_tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
-    """Per detail the number of the tensor that it moves or writes, and of every number the name and size."""
-    found: dict[str, int] = {}
+    """Per detail the number of the tensor that it moves or writes, and of every number the name and size.
+
+    Tensors of two parts of a batch have one name, and a shape each.
+    """
+    found: dict[tuple[str, tuple[int, ...]], int] = {}
     tensors: list[tuple[str, int | None]] = []
     place = []
     for operands in run.commands.operands:
@@ -100,10 +103,11 @@ def named_tensors(run: Run) -> tuple[Numbers, list[tuple[str, int | None]]]:
             place.append(NONE)
             continue
         first = operands[0]
-        if first.tensor not in found:
-            found[first.tensor] = len(tensors)
+        key = first.tensor, first.shape
+        if key not in found:
+            found[key] = len(tensors)
             tensors.append((first.tensor, _tensor_bytes(first)))
-        place.append(found[first.tensor])
+        place.append(found[key])
     return np.array(place or [NONE], np.int64), tensors
 
 

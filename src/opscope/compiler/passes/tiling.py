@@ -3,8 +3,8 @@
 How tightly tensors pack is known only after they have addresses. So tiles are searched for three times: assuming no
 fragmentation of local memory, assuming the worst, and for half of local memory, so that a tile can be loaded while the
 one before it is computed. Proposals are ranked by price, with these tiles; the best few are lowered to commands, and
-the one that is done first is taken. Of a proposal that spills next to nothing only tilings of about the same price are
-tried as well, and one is not tried at all whose weights alone take longer than the best so far.
+the one that is done first is taken. How many are tried depends on how far prices can be relied on: what takes no longer
+than its price, and spills next to nothing, is beaten by no other that is priced some percent higher.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from .split_prices import Prices
 from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
-_CLOSE = 1.06  # times the lowest price: what is tried
-_PROMISING = 1.25  # the same where that takes few commands, or the best so far spills: how much is hard to foresee
+_CLOSE = 1.03  # times the price of the best so far: what is tried
+_PROMISING = 1.25  # times the lowest price: the same where prices say little
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
+_SHORT_CYCLES = 1e6  # of a program that is mostly latencies
 _FEW_COMMANDS = 2_000  # for a device, of all proposals so far
 _MOST_COMMANDS = 100_000  # the same; beyond, each is tried in one tiling
 
@@ -49,15 +50,11 @@ class Tiling:
 
 def tile(plan: Plan) -> Plan:
     """The plan with the number of tiles of every op, of the proposal that is done first, and with its commands."""
-    trials = _Trials(plan)
-    proposed, tried = proposals(plan), 0
-    for tilings in proposed:
-        is_cheap = trials.commands < _FEW_COMMANDS
-        factor = _PROMISING if is_cheap or trials.spills else _CLOSE
-        limit = max(trials.least, factor * proposed[0][0].price)
-        if trials.best is None or (tilings[0].price < limit and (is_cheap or tried < MOST_PROPOSALS)):
+    proposed = proposals(plan)
+    trials = _Trials(plan, proposed[0][0].price)
+    for number, tilings in enumerate(proposed):
+        if number < MOST_PROPOSALS or trials.best is None or trials.are_cheap:
             trials.run(tilings)
-            tried += 1
     if trials.best is None or trials.best.lowered is None:
         raise trials.problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
     trials.give_weights_what_is_left()
@@ -67,29 +64,44 @@ def tile(plan: Plan) -> Plan:
 class _Trials:
     """Lowers tilings one after the other, and keeps the one that is done first."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, lowest_price: float) -> None:
+        self.plan, self.lowest_price = plan, lowest_price
         self.best: Plan | None = None
-        self.least = inf  # cycles of it
+        self.price, self.least = inf, inf  # of it, and the cycles that it takes
         self.spills = False  # more than next to nothing
         self.problem: UsageError | None = None  # of the first that does not fit
         self.commands = 0  # for each device, of all that were lowered
 
+    @property
+    def are_cheap(self) -> bool:
+        return self.commands < _FEW_COMMANDS
+
     def run(self, tilings: Sequence[Tiling]) -> None:
-        """Try the tilings of one proposal, those of a higher price only while more is spilled than others may keep."""
-        limit, spills = _PROMISING * tilings[0].price, True
+        """Try the tilings of one proposal that may be better; while one spills, also the next."""
+        spills = self.best is None
         for tiling in tilings:
-            if tiling.loading > self.least or (tiling.price > limit and not spills):
+            if tiling.loading > self.least or not (spills or self._may_be_better(tiling)):
                 continue
             written = depth_first(schedule(self.plan, tiling.parts))
             written = replace(written, resident=is_resident(written, self.plan.graph))
             try:
-                spills = self._lower(tiling.parts, written)
+                spills = self._lower(tiling.parts, written, price=tiling.price)
             except UsageError as error:  # an op does not fit in any number of slices
                 self.problem = self.problem or error
                 continue
             if self.commands > _MOST_COMMANDS:
                 return
+
+    def _may_be_better(self, tiling: Tiling) -> bool:
+        """Whether a tiling may be done before the best so far.
+
+        Prices know least of short programs, which are mostly latencies, and of what holds up one that spills or takes
+        longer than its price. Others take about the same share of their prices.
+        """
+        is_short = self.lowest_price < _SHORT_CYCLES and self.are_cheap
+        if is_short or self.spills or self.least > self.price:
+            return tiling.price < max(_PROMISING * self.lowest_price, self.least)
+        return tiling.price < _CLOSE * self.price
 
     def give_weights_what_is_left(self) -> None:
         """Lower the best proposal again, with the local memory that its activations never filled given to weights."""
@@ -100,19 +112,19 @@ class _Trials:
         for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
             wider = _with_more_weights(lowering.plan, share * free)
             try:
-                if wider is None or not self._lower(parts, wider, gain=1.0):
+                if wider is None or not self._lower(parts, wider, price=self.price, gain=1.0):
                     return
             except UsageError:  # an op needs the room that was free between others
                 continue
 
-    def _lower(self, parts: tuple[Part, ...], written: Schedule, *, gain: float = 0.995) -> bool:
+    def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> bool:
         """Keep a schedule if it takes no more than a share of the best. Returns whether it spills what matters."""
         lowering = lower(written)
         cycles = forecast_cycles(lowering)
         spills = _spilling_cycles(lowering) > _NEXT_TO_NOTHING * cycles
         if cycles <= gain * self.least:
             self.best = replace(self.plan, parts=parts, lowered=lowering)
-            self.least, self.spills = cycles, spills
+            self.price, self.least, self.spills = price, cycles, spills
         self.commands += len(lowering.context.emitter.rows) // self.plan.machine.devices
         return spills
 

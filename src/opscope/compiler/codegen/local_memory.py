@@ -12,7 +12,7 @@ guards of those alone that it touches. In a queue that runs in order, whatever c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -31,6 +31,16 @@ class _Gap(NamedTuple):
 _ADDRESS = attrgetter("address")
 
 
+class _Place(NamedTuple):
+    """Where a block may lie: the least of several is taken."""
+
+    last_use: int  # of what it touches
+    free: int  # bytes around it, its own among them
+    address: int
+    first: int  # number of the first gap that it touches
+    last: int  # of the last
+
+
 class LocalMemory:
     """Blocks of one core's memory. `latest` reduces a set of commands to those after which all of them are done.
 
@@ -46,44 +56,47 @@ class LocalMemory:
         self._gaps = [_Gap(0, capacity, (), -1)]
 
     def allocate(self, size: float) -> tuple[int, tuple[int, ...]] | None:
-        """Address and guards of a block, or None when nothing that is free is large enough."""
+        """Address and guards of a block, or None when nothing that is free is large enough.
+
+        Least recently used, not best fit: memory whose guards were emitted longest ago is probably idle on the device
+        already, so its new owner hardly waits. The tightest free range breaks ties.
+        """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
-        found = self._longest_unused(wanted)
-        if found is None:
+        place = min(self._places(wanted), default=None)
+        if place is None:
             return None
-        first, behind = found
-        taken = self._gaps[first:behind]
-        address, last = taken[0].address, taken[-1]
-        end = address + wanted
-        self._gaps[first:behind] = [_Gap(end, last.end, last.guards, last.last_use)] if end < last.end else []
-        self._sizes[address] = wanted
+        taken = self._gaps[place.first : place.last + 1]
+        before, after = taken[0]._replace(end=place.address), taken[-1]._replace(address=place.address + wanted)
+        self._gaps[place.first : place.last + 1] = [gap for gap in (before, after) if gap.address < gap.end]
+        self._sizes[place.address] = wanted
         self.used += wanted
         self.peak = max(self.peak, self.used)
         if len(taken) == 1:
-            return address, last.guards
-        return address, tuple(self._latest(command for gap in taken for command in gap.guards))
+            return place.address, taken[0].guards
+        return place.address, tuple(self._latest(command for gap in taken for command in gap.guards))
 
-    def _longest_unused(self, wanted: int) -> tuple[int, int] | None:
-        """The gaps, first and behind the last, that a block is put at the beginning of.
+    def _places(self, wanted: int) -> Iterator[_Place]:
+        """Yield both ends of every free range that is large enough: so a block leaves one range, and no two."""
+        gaps, first = self._gaps, 0
+        while first < len(gaps):
+            last = first
+            while last + 1 < len(gaps) and gaps[last].end == gaps[last + 1].address:
+                last += 1
+            free = gaps[last].end - gaps[first].address
+            if free >= wanted:
+                yield self._place(gaps[first].address, wanted, free, first, last)
+                if last > first:
+                    yield self._place(gaps[last].end - wanted, wanted, free, first, last)
+            first = last + 1
 
-        Not best fit: memory whose guards were emitted long ago is probably idle on the device already, so its new owner
-        hardly waits. What was left 40 or 50 commands ago is as good; of such places (alike in the length of their age
-        as a binary number) the one with the lowest address is taken, so that what is free stays together. A block that
-        lies across several gaps begins where free memory begins, and leaves no hole before it.
-        """
-        gaps, found, before = self._gaps, None, -1
-        now = max((gap.last_use for gap in gaps), default=-1)
-        oldest = -1
-        for first, gap in enumerate(gaps):
-            last_use, end, behind = gap.last_use, gap.end, first + 1
-            if gap.address != before:
-                while end - gap.address < wanted and behind < len(gaps) and gaps[behind].address == end:
-                    last_use, end, behind = max(last_use, gaps[behind].last_use), gaps[behind].end, behind + 1
-            age = (now - last_use).bit_length()
-            if end - gap.address >= wanted and age > oldest:
-                oldest, found = age, (first, behind)
-            before = gap.end
-        return found
+    def _place(self, address: int, wanted: int, free: int, first: int, last: int) -> _Place:
+        """A block at an address of the range of these gaps."""
+        gaps = self._gaps
+        while gaps[first].end <= address:
+            first += 1
+        while gaps[last].address >= address + wanted:
+            last -= 1
+        return _Place(max(gap.last_use for gap in gaps[first : last + 1]), free, address, first, last)
 
     def release(self, address: int, guards: tuple[int, ...]) -> None:
         """Free the block at an address; `guards` are the commands that used it last."""

@@ -56,14 +56,15 @@ def test_a_block_across_two_gaps_waits_for_what_it_touches_alone() -> None:
     assert local.allocate(128) == (256, (3,))
 
 
-def test_of_places_left_about_as_long_ago_the_lowest_is_taken() -> None:
-    """Where it was left 40 commands ago is as good as 50: what is free stays together."""
+def test_a_block_leaves_one_free_range_and_no_two() -> None:
+    """What was left longest ago lies between others that are free: the end that is older is taken."""
     local = memory(5 * 128)
     for _ in range(5):
         local.allocate(128)
-    for address, user in ((0, 60), (256, 50), (512, 100)):
+    for address, user in ((0, 9), (128, 3), (256, 5)):
         local.release(address, (user,))
-    assert local.allocate(128) == (0, (60,))
+    assert local.allocate(128) == (256, (5,))
+    assert local.allocate(256) == (0, (3, 9))
 
 
 def test_what_does_not_fit_gets_no_place() -> None:

@@ -7,6 +7,7 @@ draw of −6 % takes 6 % off a program that only computes, and nothing off one t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import floor
@@ -17,6 +18,7 @@ from ..simulator.simulate import Timeline, simulate
 from ..simulator.variation import least_factor, vary
 
 _INTO_TICK = 1e-6  # so that rounding cannot take a time to the tick before
+_ALIKE = 1 + 1e-9  # times that differ by rounding alone
 
 
 class Pace:
@@ -39,11 +41,24 @@ class Pace:
         if factor >= 1.0:
             clocked = replace(self.program, clock_hz=self.program.clock_hz / factor)
             return clocked, simulate(clocked, seed=self.seed, inference=number)
-        faster = at_clock(self.program, 1.0 / factor)
-        timeline = simulate(faster, seed=self.seed, inference=number)
-        hz = faster.stats_hz
-        seconds = max(self._seconds(factor), (self.ticks(number) + _INTO_TICK) / hz)
-        return replace(faster, clock_hz=max(timeline.total_cycles, 1.0) / seconds), timeline
+        seconds = max(self._seconds(factor), (self.ticks(number) + _INTO_TICK) / self.program.stats_hz)
+        clocked, timeline = self._no_longer_than(seconds, factor, number)
+        return replace(clocked, clock_hz=max(timeline.total_cycles, 1.0) / seconds), timeline
+
+    def _no_longer_than(self, seconds: float, factor: float, number: int) -> tuple[Program, Timeline]:
+        """An inference that can be stretched to so many seconds: at its own clock, the fastest, or the nominal one.
+
+        Who meets whom on the way to a memory may change with the clock, so that at a faster one all of it takes longer.
+        """
+        tried = ((clocked, simulate(clocked, seed=self.seed, inference=number)) for clocked in self._clocked(factor))
+        return next(
+            (each for each in tried if each[1].total_cycles <= seconds * each[0].clock_hz * _ALIKE),
+            (self.program, simulate(self.program, seed=self.seed, inference=number)),
+        )
+
+    def _clocked(self, factor: float) -> Iterator[Program]:
+        for each in (factor, least_factor(self.program)):
+            yield at_clock(self.program, 1.0 / each)
 
     def _factor(self, number: int) -> float:
         return vary(self.program, seed=self.seed, inference=number)
@@ -51,8 +66,8 @@ class Pace:
     def _seconds(self, factor: float) -> float:
         """Of an inference that is faster than the steady one: in proportion between it and the fastest of all.
 
-        Time is a convex function of the clock, since it is the longest of paths each of which is a sum of cycles and
-        seconds: so what lies between two points of it is never faster than what the device can do.
+        With an order of events that stays, time is a convex function of the clock, the longest of paths each of which
+        is a sum of cycles and seconds: what lies between two points of it is no faster than what the device can do.
         """
         nominal = self.cycles / self.program.clock_hz
         share = (1.0 - factor) / (1.0 - least_factor(self.program))

@@ -10,6 +10,7 @@ import pytest
 from device_build import DMA, HMX, READ, ROUTES, Step, program_of
 from opscope.device import simulate, vary
 from opscope.device.host.pace import Pace
+from opscope.program.clock import at_clock
 from opscope.program.program import Program
 
 SPREAD = {"inference_spread": 0.02}
@@ -51,3 +52,35 @@ def test_an_inference_in_full_takes_the_ticks_that_were_told() -> None:
         assert floor(timeline.total_cycles * (program.stats_hz / program.clock_hz)) == pace.ticks(number)
         seconds = (timeline.done[2] - timeline.transfer_start[2]) / program.clock_hz
         assert 2_000_000 / seconds <= 4e9 * (1 + 1e-9)  # 4 bytes per cycle at 1 GHz
+
+
+def test_a_clock_at_which_transfers_meet_worse_moves_nothing_faster() -> None:
+    """With this order of transfers a clock that is 4 % faster takes 0.7 % longer than told: it is not sped up."""
+    sizes = {0: (2, 2.4), 3: (3, 4.0), 4: (0, 2.8), 5: (1, 2.4), 6: (1, 4.0), 7: (3, 1.2), 8: (2, 1.6)}  # core, MB
+    waits = {3: (0,), 4: (2,)}
+    work = {1: Step(HMX, 200_000, (0,), core=2), 2: Step(HMX, 500_000, (1,), core=1)}
+    steps = [
+        work[number]
+        if number in work
+        else Step(
+            DMA,
+            100,
+            waits.get(number, ()),
+            core=sizes[number][0],
+            route=READ,
+            moved_bytes=round(sizes[number][1] * 1e6),
+        )
+        for number in range(9)
+    ]
+    program = program_of(steps, simulation=SPREAD)
+    pace = pace_of(program)
+    worse = 0
+    for number in range(200):
+        factor = vary(program, seed=3, inference=number)
+        if factor < 1.0:
+            exact = at_clock(program, 1.0 / factor)
+            worse += simulate(exact).total_cycles / exact.clock_hz > 1.001 * pace.ticks(number) / program.stats_hz
+        clocked, timeline = pace.timeline(number)
+        assert floor(timeline.total_cycles * (clocked.stats_hz / clocked.clock_hz)) == pace.ticks(number)
+        assert clocked.routes[READ].bytes_per_cycle * clocked.clock_hz <= 8e9 * (1 + 1e-6)
+    assert worse > 3

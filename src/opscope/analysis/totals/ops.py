@@ -89,15 +89,16 @@ class OpSums:
         return tuple(sorted(rows, key=lambda row: (-(row.busy_ns or 0), row.name)))
 
     def _does(self, ops: Sequence[OpInfo], label: int) -> Does:
-        """What an op does by its kind; of commands without an op, what they do for most of the time."""
+        """What an op does by its kind; of commands without an op, what they do most of the time, or most of them."""
         if not ops:
             return Does.UNKNOWN
         if label < len(ops):
             return what_kind_does(ops[label].kind)
         index, part = self.work.index, self.work.network
         chosen = part.where(index.op[part.command] == len(ops))
-        times = np.bincount(index.program.commands["does"][chosen.command], chosen.ns, minlength=len(Does))
-        return Does(int(times.argmax()))
+        does = index.program.commands["does"][chosen.command]
+        times, counts = np.bincount(does, chosen.ns, minlength=len(Does)), np.bincount(does, minlength=len(Does))
+        return max(Does, key=lambda word: (times[word], counts[word]))
 
     def by_op(self) -> tuple[OpTotal, ...]:
         """Per graph op; commands that belong to none come under one name."""

@@ -90,9 +90,6 @@ class LoweringContext:
     def lanes(self, split: Split) -> tuple[int, ...]:
         return split.sharding.lanes()
 
-    def portion(self, split: Split, lane: int) -> float:
-        return split.sharding.share(lane)
-
     def result_share(self, index: int, lane: int) -> float:
         """Share of an op's outputs that a lane makes; more than its work where lanes have partial sums."""
         return self.plan.splits[index].sharding.made.share(lane)

@@ -12,7 +12,7 @@ MADE := .cache/opscope/environments
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml src/opscope/device/simulator/core.c
+$(STAMP): pyproject.toml src/opscope/simulation/core.c
 	@echo "setting up $(VENV): some minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,fleet,htp,mcp,mlir,optimize]'
@@ -67,4 +67,4 @@ screenshots: setup
 	$(BIN)/python tools/gallery.py
 
 clean:
-	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/device/simulator/*.so
+	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build src/opscope/simulation/*.so

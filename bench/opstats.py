@@ -21,7 +21,7 @@ from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import ProgramIndex
 from opscope.core.meaning import Carries, Direction
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
-from opscope.device import Inference, collect, simulate
+from opscope.device import Inference, collect
 from opscope.program.capture import encode_capture
 from opscope.program.program import (
     COMMAND,
@@ -39,6 +39,7 @@ from opscope.program.program import (
 from opscope.program.program_file import decode_program, encode_program, program_id
 from opscope.recording.run import CommandTable
 from opscope.recording.trace import SpanKind, Trace
+from opscope.simulation import simulate
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.views.timeline.trace_args import constant_args

@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from device_build import DMA, HMX, HVX, KINDS, READ, program_of
 from device_reference import Reference
 from opscope.device import Inference, collect
-from opscope.device.simulator import event_loop, simulate
-from opscope.device.simulator.tables import tables
 from opscope.program.capture import encode_capture
 from opscope.program.program import COMMAND, NO_ROUTE, Program, StatsOptions
+from opscope.simulation import event_loop, simulate
+from opscope.simulation.tables import checked_tables
 
 TITLE = "The simulated device: commands per second, and ratios to loops in Python"
 CORES = 64
@@ -58,7 +58,7 @@ def tiled_program(commands: int) -> Program:
 
 
 def run_in_python(program: Program) -> None:
-    built = tables(program)
+    built = checked_tables(program)
     columns = [getattr(built, name) for name in built.__slots__]
     count = len(program.commands)
     event_loop.run(*columns, *(np.empty(count) for _ in range(5)), np.empty(count, np.int64))
@@ -71,7 +71,7 @@ def rates() -> Iterator[Row]:
     compiled = best_seconds(lambda: simulate(large))
     rate = count / compiled
     yield Row(f"simulate {count:,} commands", {"commands/s": rate}, "≥ 1,000,000/s", rate >= 1_000_000)
-    yield Row("of which checking the program", {"share": best_seconds(lambda: tables(large)) / compiled})
+    yield Row("of which checking the program", {"share": best_seconds(lambda: checked_tables(large)) / compiled})
     timeline = simulate(large)
     first = Inference(program_id=0, activation=0, number=0, start_tick=0)
     writing = best_seconds(lambda: collect(large, timeline, first, device=0), 1)

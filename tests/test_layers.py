@@ -24,8 +24,9 @@ ALLOWED: dict[str, set[str]] = {
     "readers": {"core", "graph"},
     "estimate": {"core", "options", "graph", "machine", "program", "recording", "readers"},
     "calibration": {"core", "options", "graph", "machine", "program", "recording", "readers", "estimate"},
-    "compiler": {"core", "options", "graph", "machine", "program", "readers", "estimate"},
-    "device": {"core", "graph", "options", "program", "recording"},
+    "simulation": {"core", "program"},
+    "compiler": {"core", "options", "graph", "machine", "program", "readers", "estimate", "simulation"},
+    "device": {"core", "graph", "options", "program", "recording", "simulation"},
     "decode": {"core", "program", "recording"},
     "analysis": {"core", "graph", "program", "recording"},
     "gate": {"core", "graph", "program", "recording", "estimate", "analysis"},
@@ -69,7 +70,12 @@ ALLOWED["opscope"] = {
     "plugins",
 }  # verbs, wherever one stands whole; `plugins`: names of faces, for type checkers alone
 
-NEVER = {"device": {"estimate"}, "decode": {"device", "estimate"}, "views": {"device", "decode"}}
+NEVER = {
+    "simulation": {"estimate"},
+    "device": {"estimate"},
+    "decode": {"device", "estimate"},
+    "views": {"device", "decode"},
+}
 NOUNS = {"core", "graph", "machine", "program", "recording"}
 
 VENDOR_WORDS = (

@@ -7,7 +7,7 @@ import sys
 from time import perf_counter
 
 from opscope.api import compile_model
-from opscope.device import simulate
+from opscope.simulation import simulate
 
 compiled = compile_model(sys.argv[1], sys.argv[2], cores=16, devices=int(sys.argv[3]), stats_level=70)
 begin = perf_counter()

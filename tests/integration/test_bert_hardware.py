@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from opscope import api
-from opscope.device import Timeline, simulate
 from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import NO_ROUTE, Program
 from opscope.recording.summary import DeviceSummary, KindRow
+from opscope.simulation import Timeline, simulate
 from opscope.zoo import Recipe, make
 from qaic_published import rows, summary_text
 

@@ -15,10 +15,10 @@ from command_line import Outcome, called
 from compiler_build import Built, build, with_bandwidth
 from compiler_laws import Order, data_arrives_before_it_is_read, places_in_use_never_overlap, work_is_conserved
 from opscope import api
-from opscope.device import Timeline, simulate
 from opscope.machine import catalogue as targets
 from opscope.program.program import Program
 from opscope.program.program_file import decode_program, encode_program
+from opscope.simulation import Timeline, simulate
 from opscope.zoo import Recipe, make
 
 RESNET_F16 = Recipe("resnet50", precision="f16", weights=False)

@@ -71,7 +71,7 @@ def test_the_sdist_holds_every_file_of_the_package(sdist: Path) -> None:
     with tarfile.open(sdist) as file:
         held = {name.partition("/")[2] for name in file.getnames()}
     assert [name for name in listed if name not in held and not name.endswith(".gitignore")] == []
-    assert {"src/opscope/device/simulator/core.c", "src/opscope/agents/SKILL.md", "pyproject.toml", "LICENSE"} <= held
+    assert {"src/opscope/simulation/core.c", "src/opscope/agents/SKILL.md", "pyproject.toml", "LICENSE"} <= held
 
 
 def profiled(python: Path, folder: Path) -> Any:
@@ -101,7 +101,7 @@ def test_it_installs_and_profiles_with_and_without_a_compiler(version: str, sdis
     python = tmp_path / "venv" / "bin" / "python"
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     fetched(*pip, sdist)
-    has_core = "from importlib.util import find_spec; print(find_spec('opscope.device.simulator._core') is not None)"
+    has_core = "from importlib.util import find_spec; print(find_spec('opscope.simulation._core') is not None)"
     assert run(python, "-c", has_core, folder=tmp_path).stdout.strip() == str(shutil.which("cc") is not None)
     compiled = profiled(python, tmp_path / "compiled")
     fetched(*pip, "--no-deps", "--force-reinstall", "--no-cache-dir", sdist, **NO_COMPILER)

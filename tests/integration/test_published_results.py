@@ -16,7 +16,6 @@ import pytest
 
 from opscope import api
 from opscope.core.units import format_seconds
-from opscope.device import simulate
 from opscope.device.host.statistics import run_statistics
 from opscope.machine import catalogue
 from opscope.machine.corners import Corner, range_with
@@ -24,6 +23,7 @@ from opscope.machine.figure import Figure as Number
 from opscope.options import CompileOptions, RunOptions
 from opscope.program.program import Program
 from opscope.recording.host_times import between
+from opscope.simulation import simulate
 from opscope.workflows.execution import Execution, device_cores, loaded_from
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.zoo import make

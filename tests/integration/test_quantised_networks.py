@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opscope import api
-from opscope.device import simulate
+from opscope.simulation import simulate
 from opscope.zoo import Recipe, make
 
 TARGET = "aic100-std"

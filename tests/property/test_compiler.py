@@ -19,12 +19,12 @@ from opscope.analysis.repeated_work import repeated_work
 from opscope.compiler.performance_warnings import performance_warnings
 from opscope.compiler.plan import Plan
 from opscope.core.errors import ProgramError
-from opscope.device import simulate
 from opscope.graph.graph import Graph
 from opscope.program.program import NO_OP, Program
 from opscope.program.program_file import decode_program, encode_program
 from opscope.program.wire import PROGRAM_HEADER
 from opscope.recording.run import CommandTable
+from opscope.simulation import simulate
 
 Limits = dict[str, int]
 

@@ -15,12 +15,12 @@ from device_build import DDR, KINDS, Step, program_of
 from device_reference import Reference
 from opscope.core.errors import ProgramError
 from opscope.core.meaning import Carries
-from opscope.device import Inference, Timeline, collect, simulate
-from opscope.device.simulator import event_loop
-from opscope.device.simulator.tables import tables
+from opscope.device import Inference, collect
 from opscope.program.capture import Capture, encode_capture
 from opscope.program.program import COMMAND, NO_ROUTE, PMU_COUNTS, Channel, Group, Program, StatsOptions
 from opscope.program.wire import STATS_HEADER, STATS_RECORDS, STATS_SECTION, StatsSection
+from opscope.simulation import Timeline, event_loop, simulate
+from opscope.simulation.tables import checked_tables
 
 CLOSE = 1e-6
 RATES = st.sampled_from([0.3, 1.0, 2.5, 7.0, 64.0])
@@ -123,7 +123,7 @@ def test_times_are_those_of_the_obvious_simulator_where_groups_share_a_queue(pro
 
 @given(st.booleans().flatmap(lambda one: programs(one_memory=one)))
 def test_the_loop_in_python_gives_the_same_bits(program: Program) -> None:
-    timeline, built, count = simulate(program), tables(program), len(program.commands)
+    timeline, built, count = simulate(program), checked_tables(program), len(program.commands)
     results = [np.empty(count) for _ in range(5)] + [np.empty(count, np.int64)]
     assert event_loop.run(*(getattr(built, name) for name in built.__slots__), *results) == count
     for name, result in zip(COLUMNS, results, strict=True):

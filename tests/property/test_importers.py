@@ -193,9 +193,10 @@ def test_a_trace_of_our_own_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def _simulated() -> tuple[Trace, object]:
     from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace
-    from opscope.device import Inference, collect, simulate
+    from opscope.device import Inference, collect
     from opscope.program.capture import encode_capture
     from opscope.program.program import Detail, StatsOptions
+    from opscope.simulation import simulate
 
     steps: list[Step] = []
     for tile in range(12):

@@ -16,7 +16,6 @@ from compiler_graphs import graphs
 from compiler_laws import all_laws
 from draws import draws
 from opscope.core.errors import ProgramError
-from opscope.device import simulate
 from opscope.estimate.precision import with_precision
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Target
@@ -25,6 +24,7 @@ from opscope.plugins.torq.dialect.sequenced import Ran
 from opscope.plugins.torq.dialect.tables import host_table, runtime_table
 from opscope.program.program import NO_ROUTE, Program
 from opscope.program.sequence import START_KIND, StartSequence, Step, sequence_of
+from opscope.simulation import simulate
 
 FEW = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 HARDWARE = st.sampled_from(["1:24:2:coral_v1:nss_v1", "1:64:1:coral_v1:nss_v1", "1:512:3:coral_v2:nss_v2"])

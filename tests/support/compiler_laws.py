@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from compiler_build import Built, Place, WeightTile
 from opscope.compiler.sharding import REDUCED, Box, Sharding, exchange
-from opscope.device import Timeline
 from opscope.estimate.kernels import has_weights
 from opscope.graph.graph import ABSENT, Role
 from opscope.graph.kinds import Family
 from opscope.program.program import NO_OP, NO_ROUTE
+from opscope.simulation import Timeline
 
 CLOSE = 1e-6
 

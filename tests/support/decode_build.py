@@ -9,11 +9,12 @@ from device_build import DDR, DMA, HMX, HVX, READ, VTCM, WRITE, Step, program_of
 from opscope.analysis.totals.work import ProgramIndex
 from opscope.core.meaning import Direction
 from opscope.decode import Buffer, LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
-from opscope.device import Inference, collect, simulate
+from opscope.device import Inference, collect
 from opscope.program.capture import Capture, encode_capture
 from opscope.program.program import Detail, MemoryMetrics, Operand, OpInfo, Program, StatsOptions
 from opscope.program.program_file import encode_program, program_id
 from opscope.recording.trace import Trace
+from opscope.simulation import simulate
 
 START_TICK = 9_803_252_406_782
 EVENTS = StatsOptions(

@@ -20,7 +20,6 @@ from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core.errors import UsageError
 from opscope.core.meaning import Carries, Does
 from opscope.core.units import format_seconds
-from opscope.device import simulate
 from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType
@@ -28,6 +27,7 @@ from opscope.options import CompileOptions, ProfileOptions
 from opscope.program.program import NO_ROUTE, Program
 from opscope.readers import graph_of
 from opscope.recording.trace import SpanKind
+from opscope.simulation import simulate
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.workflows.record import run_of
 from opscope.workflows.simulated_run import run_program

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from opscope import api
 from opscope.compiler import compile_graph
-from opscope.device import Inference, collect, simulate
+from opscope.device import Inference, collect
 from opscope.estimate.machines import use_machine
 from opscope.options import CompileOptions
 from opscope.program.capture import encode_capture
 from opscope.program.program import Program
 from opscope.program.program_file import encode_program, program_id
+from opscope.simulation import simulate
 from opscope.zoo import Recipe, make
 
 START_TICK = 9_803_252_406_782

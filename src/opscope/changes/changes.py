@@ -204,7 +204,7 @@ def with_predictions(findings: Findings, program: Program, *, device_ns: int) ->
     transfers are the cause. `device_ns` is what the program took on the device: cycles are converted by their ratio
     to it, since the device's clock may differ from the nominal one.
     """
-    from ..device import simulate
+    from ..simulation import simulate
 
     if not 0 < len(program.commands) <= MOST_COMMANDS:
         return findings

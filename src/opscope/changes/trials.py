@@ -53,7 +53,7 @@ def run_trials(
     program: Program, compiler: ModelCompiler, target: Target, options: ProfileOptions, *, device_ns: int
 ) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
     """Simulate every candidate, the best first, and say which cannot be compiled; what changes nothing is left out."""
-    from ..device import simulate
+    from ..simulation import simulate
 
     base = _seconds(program, simulate(program, seed=0).total_cycles) if len(program.commands) <= MOST_COMMANDS else 0.0
     found, failed = [], []

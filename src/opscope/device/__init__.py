@@ -1,7 +1,6 @@
-"""The simulated device: takes a Program and returns a Capture in the format of the hardware."""
+"""The simulated device: what of a simulated inference its stats buffers hold, and the host around it."""
 
-from .simulator.simulate import Timeline, simulate
-from .simulator.stats import Inference, collect
-from .simulator.variation import steady_state_ns, vary
+from .stats import Inference, collect
+from .variation import steady_state_ns, vary
 
-__all__ = ["Inference", "Timeline", "collect", "simulate", "steady_state_ns", "vary"]
+__all__ = ["Inference", "collect", "steady_state_ns", "vary"]

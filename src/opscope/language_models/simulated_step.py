@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Does
-from ..device import simulate
 from ..estimate.price import Machine
 from ..graph.graph import Graph
 from ..graph.kinds import KINDS, Touches
 from ..options import CompileOptions
 from ..program.program import NO_OP
+from ..simulation import simulate
 from ..workflows.model_compiler import ModelCompiler
 from .architecture import Architecture
 from .decoder import Step

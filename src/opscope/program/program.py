@@ -192,45 +192,18 @@ class MemoryMetrics:
     size_histogram: Mapping[int, int]  # output elements → ops
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Everything the device needs to run, and everything a decoder needs to name what ran."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands:
+    """What runs, on which lanes, behind what, and what its bytes pass through: enough to say when."""
 
-    name: str  # of the network
-    target: str
     devices: int
     cores: int  # per device
-    batch: int
-    clock_hz: float
-    stats_hz: float
     groups: tuple[Group, ...]
     routes: tuple[Channel, ...]
-    kinds: tuple[str, ...]
-    ops: tuple[OpInfo, ...]
-    details: tuple[Detail, ...]
+    memories: tuple[MemoryInfo, ...] = ()
     commands: npt.NDArray[np.void]  # of COMMAND, sorted by (device, core, group)
     dependency_offsets: npt.NDArray[np.uint32]  # one more than commands
     dependency_sources: npt.NDArray[np.uint32]  # command that must be done first
-    dependency_kinds: npt.NDArray[np.uint8]  # TRUE or ORDER
-    stats: StatsOptions
-    metrics: MemoryMetrics
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    host_microseconds: Mapping[str, float] = field(default_factory=dict)  # by stage
-    host_bytes_per_second: Mapping[str, float] = field(default_factory=dict)  # of the link, and of its memory
-    simulation: Mapping[str, float] = field(default_factory=dict)
-    model: str = ""  # file name of the model beside the program, for reference execution
-    notes: tuple[str, ...] = ()  # what was assumed about the model
-    memories: tuple[MemoryInfo, ...] = ()
-    op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
-    bounds: Bounds | None = None  # None: not known
-    retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
-
-    def __post_init__(self) -> None:
-        if self.commands.dtype != COMMAND:
-            raise ValueError("commands are not of the COMMAND layout")
-        if len(self.dependency_offsets) != len(self.commands) + 1:
-            raise ValueError("dependency_offsets must have one entry more than commands")
 
     @property
     def lanes(self) -> int:
@@ -244,14 +217,6 @@ class Program:
         lanes *= len(self.groups)
         lanes += table["group"]
         return lanes
-
-    @property
-    def host_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        """Inputs and outputs that cross the link between host and device."""
-        inputs, outputs = (
-            tuple(p for p in ports if p[0] not in self.retained) for ports in (self.inputs, self.outputs)
-        )
-        return inputs, outputs
 
     def pool_of_routes(self) -> list[int]:
         """Of every route, the first one that shares bandwidth with it: reads and writes of one outer memory do."""
@@ -274,11 +239,52 @@ class Program:
         is_memory = self.routes[pool].carries in (Carries.READ, Carries.WRITE)
         return fastest if served is None or not is_memory else served
 
-    def memory_name(self, memory: int) -> str:
-        """Name of a memory, for people; empty where none is known."""
-        return self.memories[memory].name if memory != NO_MEMORY else ""
-
     def dependencies(self, command: int) -> Sequence[int]:
         """Commands that must be done before a command starts."""
         first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]
         return [int(source) for source in self.dependency_sources[first:last]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program(Commands):
+    """Everything the device needs to run, and everything a decoder needs to name what ran."""
+
+    name: str  # of the network
+    target: str
+    batch: int
+    clock_hz: float
+    stats_hz: float
+    kinds: tuple[str, ...]
+    ops: tuple[OpInfo, ...]
+    details: tuple[Detail, ...]
+    dependency_kinds: npt.NDArray[np.uint8]  # TRUE or ORDER
+    stats: StatsOptions
+    metrics: MemoryMetrics
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    host_microseconds: Mapping[str, float] = field(default_factory=dict)  # by stage
+    host_bytes_per_second: Mapping[str, float] = field(default_factory=dict)  # of the link, and of its memory
+    simulation: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""  # file name of the model beside the program, for reference execution
+    notes: tuple[str, ...] = ()  # what was assumed about the model
+    op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
+    bounds: Bounds | None = None  # None: not known
+    retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
+
+    def __post_init__(self) -> None:
+        if self.commands.dtype != COMMAND:
+            raise ValueError("commands are not of the COMMAND layout")
+        if len(self.dependency_offsets) != len(self.commands) + 1:
+            raise ValueError("dependency_offsets must have one entry more than commands")
+
+    @property
+    def host_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Inputs and outputs that cross the link between host and device."""
+        inputs, outputs = (
+            tuple(p for p in ports if p[0] not in self.retained) for ports in (self.inputs, self.outputs)
+        )
+        return inputs, outputs
+
+    def memory_name(self, memory: int) -> str:
+        """Name of a memory, for people; empty where none is known."""
+        return self.memories[memory].name if memory != NO_MEMORY else ""

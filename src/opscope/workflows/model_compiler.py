@@ -38,11 +38,11 @@ class Compiled:
     target: Target
 
     def forecast(self) -> tuple[list[float], list[float]]:
-        """Estimated start and end of every command, in core cycles."""
-        from ..compiler.forecast import forecast
+        """Start and end of every command in core cycles, with typical figures and before any device runs them."""
+        from ..simulation import simulate
 
-        start, end = forecast(self.program)
-        return start.tolist(), end.tolist()
+        timeline = simulate(self.program)
+        return timeline.start.tolist(), timeline.done.tolist()
 
 
 class ModelCompiler:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import UsageError, printable
-from ..device import simulate
 from ..device.host.pipeline import Progress
 from ..options import RunOptions
 from ..program.program import NO_ROUTE, Program
+from ..simulation import simulate
 from .execution import Loaded, RunOutcome, Share, check_run, device_cores, execute, load_fitting
 
 

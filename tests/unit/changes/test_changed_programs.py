@@ -10,9 +10,9 @@ import pytest
 from device_build import DMA, HVX, READ, ROUTES, WRITE, Step, program_of
 from opscope.changes.changes import Change, parse_change, parse_changes, retime_program, scale_ops, with_predictions
 from opscope.core.errors import UsageError
-from opscope.device import simulate
 from opscope.program.program import OpInfo, Program
 from opscope.recording.finding import UPPER_BOUND, WHAT_IF, Finding, Findings, Prediction
+from opscope.simulation import simulate
 
 
 def two_ops() -> Program:

@@ -13,10 +13,10 @@ from opscope.changes import trials as trying
 from opscope.changes.changes import parse_change
 from opscope.changes.trials import candidate_changes, fastest_dtype, run_trials
 from opscope.core.errors import UsageError
-from opscope.device import simulate
 from opscope.estimate.precision import precisions
 from opscope.machine import catalogue as targets
 from opscope.options import ProfileOptions
+from opscope.simulation import simulate
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.zoo import Recipe, make
 

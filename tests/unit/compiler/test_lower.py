@@ -15,10 +15,10 @@ from opscope.compiler.performance_warnings import performance_warnings
 from opscope.compiler.sharding import REDUCED
 from opscope.core.errors import UsageError
 from opscope.core.meaning import Does
-from opscope.device import simulate
 from opscope.graph.graph import DType, Graph, Op
 from opscope.machine.target import Figure
 from opscope.program.program import NO_OP, NO_ROUTE
+from opscope.simulation import simulate
 
 
 def lawful(

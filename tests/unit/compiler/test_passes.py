@@ -11,12 +11,12 @@ from opscope.compiler.passes.scale_folding import drop_absent_outputs, fold_scal
 from opscope.compiler.phases import phase_text
 from opscope.compiler.plan import Plan
 from opscope.compiler.sharding import REDUCED
-from opscope.device import simulate
 from opscope.estimate.kernels import form_of
 from opscope.estimate.price import Machine
 from opscope.graph.graph import ABSENT, DType, Graph, Op
 from opscope.machine import catalogue as targets
 from opscope.options import CompileOptions
+from opscope.simulation import simulate
 
 
 def planned(graph: Graph, *, cores: int = 1, devices: int = 1, target: str = "aic100-std") -> Plan:

@@ -1,4 +1,4 @@
-"""What the compiler says about a program: warnings, forecast, memory metrics, timeline."""
+"""What the compiler says about a program: warnings, memory metrics, timeline."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from build import Sketch
 from compiler_build import KB, Built, build, small_target, whole_batch
-from opscope.compiler.forecast import forecast
 from opscope.compiler.performance_warnings import PerformanceWarning, performance_warnings
-from opscope.device import simulate
 from opscope.graph.graph import DType, Graph
 from opscope.importers.formats import read_profile
 from opscope.machine import catalogue as targets
 from opscope.program.program import NO_ROUTE
+from opscope.simulation import simulate
 from opscope.views.text.memory_metrics import MemoryMetricsText
 from opscope.views.text.timeline_csv import TimelineCsv
 
@@ -105,42 +99,6 @@ def test_warnings_come_costliest_first() -> None:
     built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), cores=3)
     costs = [warning.cycles for warning in performance_warnings(built.passed, built.program)]
     assert costs == sorted(costs, reverse=True)
-
-
-# ---- forecast -------------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(1, 3), st.sampled_from([24, 48, 200]), st.sampled_from([0.1, 1.0, 10.0]))
-def test_a_forecast_is_close_to_what_the_device_takes(cores: int, local: int, bandwidth: float) -> None:
-    target = small_target(local_bytes=local * KB, weight_bytes=KB, activation_bytes=8 * KB, bandwidth=bandwidth)
-    program = build(spilling(), target, cores=cores).program
-    start, end = forecast(program)
-    timeline = simulate(program)
-    assert 0.9 * timeline.total_cycles <= end.max() <= 1.1 * timeline.total_cycles
-    users = np.repeat(np.arange(len(program.commands)), np.diff(program.dependency_offsets.astype(np.int64)))
-    assert (start[users] >= end[program.dependency_sources] - 1e-6).all()
-
-
-@pytest.mark.parametrize("buffers", [3, 12])
-def test_weights_that_are_read_ahead_hold_nobody_up_in_a_forecast(buffers: int) -> None:
-    """Lanes that read far ahead wait in their own queues: the memory serves others meanwhile."""
-    draw = Sketch(dtype=DType.F16)
-    data = draw.input(2, 1024)
-    for _ in range(6):
-        data = draw.dense(data, 1024, bias=False)
-    target = small_target(local_bytes=640 * KB, weight_bytes=32 * KB, buffers=buffers)
-    program = build(draw.graph(data), target, cores=4).program
-    assert forecast(program)[1].max() == pytest.approx(simulate(program).total_cycles, rel=0.05)
-
-
-def test_a_forecast_of_one_core_computing_is_what_the_device_takes() -> None:
-    draw = Sketch(dtype=DType.F16)
-    data = draw.input(64, 256)
-    for _ in range(4):
-        data = draw.same("softmax", data, axes=(1,))
-    program = build(draw.graph(data), AIC100).program
-    assert forecast(program)[1].max() == simulate(program).total_cycles
 
 
 # ---- metrics --------------------------------------------------------------------------------------------------------
@@ -229,9 +187,8 @@ def test_the_metrics_text_has_the_lines_of_the_vendors() -> None:
 
 def test_the_timeline_has_one_row_per_command_in_order_of_start() -> None:
     built = two_layers()
-    start, end = forecast(built.program)
-    out = StringIO()
-    TimelineCsv().render(built.program, start.tolist(), end.tolist(), out)
+    times, out = simulate(built.program), StringIO()
+    TimelineCsv().render(built.program, times.start.tolist(), times.done.tolist(), out)
     rows = list(csv.DictReader(StringIO(out.getvalue())))
     assert list(rows[0]) == ["ID", "Start", "End", "Location", "Op Type"]
     assert len(rows) == len(built.program.commands)

@@ -8,7 +8,7 @@ import pytest
 
 from device_build import Step, program_of
 from opscope.core.errors import ProgramError
-from opscope.device.simulator.activation import activate_ticks
+from opscope.device.activation import activate_ticks
 from opscope.machine import catalogue as targets
 from opscope.program.program import Program
 

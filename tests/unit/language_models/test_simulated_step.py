@@ -8,7 +8,6 @@ import pytest
 
 from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
-from opscope.device import simulate
 from opscope.language_models.architecture import Architecture, Attention, FeedForward, Layer
 from opscope.language_models.config import load
 from opscope.language_models.decoder import Step, decode, prefill
@@ -20,6 +19,7 @@ from opscope.machine.catalogue import for_language_models
 from opscope.machine.figure import Figure
 from opscope.machine.target import Target
 from opscope.options import CompileOptions
+from opscope.simulation import simulate
 from opscope.workflows.model_compiler import ModelCompiler
 
 STORAGE = Storage.of("f16", "f16")

@@ -48,16 +48,19 @@ def split(plan: Plan) -> Plan:
     """The plan with all of the batch at once on all of the machine, and with alternatives to it."""
     plan = run_when_wanted(plan)
     found: list[tuple[Part, ...]] = []
-    least, work, batch = inf, sum(placed.cycles for placed in plan.placed), batch_size(plan.graph)
+    least = whole = inf  # price of the best so far, and of the best that runs the whole batch at once
+    work, batch = sum(placed.cycles for placed in plan.placed), batch_size(plan.graph)
     for size in machine_sizes(plan):
         known = len(found)
         if work / (size.devices * size.cores) > _PROMISING * least:  # engines alone would take longer
             continue
         for price, parts in _by_images(plan, size) if size.sharing is Sharing.IMAGES else _in_units(plan, size):
+            if parts[0].unit == batch:
+                whole = min(whole, price)
             if price <= _PROMISING * least:
                 least = min(least, price)
                 found.append(parts)
-            elif parts[0].unit == batch:  # were there room for all of it: units are no better
+            elif parts[0].unit == batch and price > _PROMISING * whole:  # its units are no better than others'
                 break
         if len(found) == known and plan.machine.devices == 1:  # still fewer cores are no better
             break

@@ -17,9 +17,10 @@ from math import inf
 from ...core.errors import UsageError
 from ...core.meaning import Carries
 from ...estimate.traffic.routes import FILLED, READ_AHEAD
-from ..codegen.context import channels
+from ...program.program import Commands
+from ...simulation import total_cycles
+from ..codegen.context import channels, memories
 from ..codegen.lower import Lowering, lower
-from ..forecast import forecast_cycles
 from ..plan import Part, Plan, Schedule
 from .batch import batch_axes, for_images
 from .depth_first import depth_first
@@ -120,13 +121,29 @@ class _Trials:
     def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> bool:
         """Keep a schedule if it takes no more than a share of the best. Returns whether it spills what matters."""
         lowering = lower(written)
-        cycles = forecast_cycles(lowering)
+        cycles = total_cycles(commands_of(lowering))
         spills = _spilling_cycles(lowering) > _NEXT_TO_NOTHING * cycles
         if cycles <= gain * self.least:
             self.best = replace(self.plan, parts=parts, lowered=lowering)
             self.price, self.least, self.spills = price, cycles, spills
         self.commands += len(lowering.context.emitter.rows) // self.plan.machine.devices
         return spills
+
+
+def commands_of(lowering: Lowering) -> Commands:
+    """What has been emitted so far."""
+    context = lowering.context
+    machine, columns = context.plan.machine, context.emitter.columns()
+    return Commands(
+        devices=machine.devices,
+        cores=machine.cores,
+        groups=context.groups,
+        routes=channels(context.plan),
+        memories=memories(machine.target),
+        commands=columns.commands,
+        dependency_offsets=columns.offsets,
+        dependency_sources=columns.sources,
+    )
 
 
 def _spilling_cycles(lowering: Lowering) -> float:

@@ -14,8 +14,8 @@ from math import floor
 
 from ...program.clock import at_clock
 from ...program.program import Program
-from ..simulator.simulate import Timeline, simulate
-from ..simulator.variation import least_factor, vary
+from ...simulation import Timeline, simulate
+from ..variation import least_factor, vary
 
 _INTO_TICK = 1e-6  # so that rounding cannot take a time to the tick before
 _ALIKE = 1 + 1e-9  # times that differ by rounding alone

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.errors import printable
 from ...program.check import fault
 from ...program.program import NO_ROUTE, Program
-from ..simulator.simulate import simulate
+from ...simulation import simulate
 
 _CLOSE = 0.02  # of the time: ends of the search are no farther apart
 

@@ -12,8 +12,8 @@ from opscope.compiler.passes.device_images import on_all_devices, share_of_devic
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.plan import Part, Plan
 from opscope.core.meaning import Carries
-from opscope.device import simulate
 from opscope.graph.graph import DType, Graph
+from opscope.simulation import simulate
 
 DEVICES = 2
 

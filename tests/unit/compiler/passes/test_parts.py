@@ -12,12 +12,12 @@ from opscope.compiler.passes.batch import batch_axes, is_cuttable, with_images
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.plan import Plan
 from opscope.core.meaning import Does
-from opscope.device import simulate
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Target
 from opscope.options import CompileOptions
+from opscope.simulation import simulate
 
 
 def image_network(batch: int) -> Graph:

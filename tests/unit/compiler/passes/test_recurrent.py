@@ -13,11 +13,11 @@ from compiler_laws import all_laws
 from opscope.compiler.passes.axes import WHOLE, input_axes
 from opscope.compiler.passes.recurrent_states import align_states
 from opscope.core.meaning import Carries
-from opscope.device import simulate
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Op
+from opscope.simulation import simulate
 
 STEPS, BATCH, SIZE, HIDDEN = 16, 8, 64, 128
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}

@@ -10,15 +10,14 @@ from build import Sketch
 from compiler_build import KB, Built, Parts, build, in_tiles, small_target, whole_batch
 from compiler_laws import all_laws
 from opscope.compiler.codegen.lower import lower
-from opscope.compiler.forecast import forecast_cycles
 from opscope.compiler.passes import tiling
 from opscope.compiler.passes.footprint import end_of_graph, part_footprints
 from opscope.compiler.passes.schedule import schedule
 from opscope.compiler.passes.tile_search import TilingSearch, divisors
 from opscope.compiler.phases import phase_text
-from opscope.device import simulate
 from opscope.graph.graph import DType, Graph
 from opscope.program.program_file import encode_program
+from opscope.simulation import simulate, total_cycles
 
 IMAGE = 16 * 16 * 32 * 2  # bytes of what a convolution of `images` makes of one image
 
@@ -145,7 +144,9 @@ def test_ops_that_need_the_whole_batch_are_not_cut() -> None:
 def test_no_choice_is_slower_than_no_tiles_at_all(kb: int, shortcut: bool) -> None:
     built = lawful(images(6, shortcut=shortcut), kb=kb)
     whole = lower(schedule(built.passed, whole_batch(built.passed)))
-    assert forecast_cycles(built.lowering) <= 1.005 * forecast_cycles(whole)
+    found, known = (total_cycles(tiling.commands_of(each)) for each in (built.lowering, whole))
+    assert found == simulate(built.program).total_cycles
+    assert found <= 1.005 * known
 
 
 # ---- what becomes of it ---------------------------------------------------------------------------------------------

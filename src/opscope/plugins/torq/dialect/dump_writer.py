@@ -83,7 +83,8 @@ class ExecutableTargets:
         yield f'%dtcm = "torq_hl.get_block"() : () -> {_DTCM}'
         for code in self.codes.values():
             yield from self._code_lines(code)
-        bounds = scheduled.sequence.bounds(scheduled.ready, scheduled.start, scheduled.issued, scheduled.done)
+        times = scheduled.timeline
+        bounds = scheduled.sequence.bounds(times.lane_ready, times.start, times.issue_end, times.done)
         clock = 0.0
         for job, (begin, end) in zip(jobs, bounds, strict=True):
             lines, clock = self._job_lines(job, clock, end if job is jobs[-1] else None)
@@ -91,7 +92,7 @@ class ExecutableTargets:
             yield from self._call_lines(job, round(begin), round(end))
         released = _action(start_action(len(jobs)))
         yield f'"memref.dealloc"(%lram) {released} : ({self.lram}) -> ()'
-        peak, total = program.metrics.local_bytes[0], round(scheduled.cycles)
+        peak, total = program.metrics.local_bytes[0], round(times.total_cycles)
         yield (
             f'"torq_hw.dispatch_profiling"() {{lram_peak_bytes = {peak} : i64, '
             f"lram_capacity_bytes = {program.metrics.local_capacity} : i64, "
@@ -198,8 +199,8 @@ class ExecutableTargets:
 
     def _task_end(self, task: Task, clock: float) -> float:
         """A start is over when the sequencer goes on; a wait, when what needed it begins."""
-        times = self.scheduled
-        ends = (times.start[s.issued_by] if s.waits else times.issued[s.issued_by] for s in task.steps)
+        times = self.scheduled.timeline
+        ends = (times.start[s.issued_by] if s.waits else times.issue_end[s.issued_by] for s in task.steps)
         return max(clock, *map(float, ends))
 
     def _task_lines(self, task: Task, start: float, end: float) -> Iterator[str]:

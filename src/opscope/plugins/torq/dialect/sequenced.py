@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ....core.errors import ProfilerError, UsageError, printable
 from ....core.files import write_bytes
@@ -26,27 +25,19 @@ from ....recording.unknown import UnknownOp, unknown_of
 if TYPE_CHECKING:
     from ....compiler.plan import Plan
     from ....device.host.inputs import Array
+    from ....simulation import Timeline
     from ....workflows.execution import Loaded
-
-Times = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A program with its jobs and the estimated times of its commands, in core cycles."""
+    """A program with its jobs and the times that its commands should take."""
 
     program: Program
     sequence: StartSequence
-    ready: Times  # its lane is free for the command
-    start: Times
-    issued: Times  # its lane goes on
-    done: Times
+    timeline: Timeline
     notes: tuple[str, ...]
     operand_bytes: Sequence[tuple[int, ...]] = ()  # of every op: inputs, constants, outputs; empty: not known
-
-    @property
-    def cycles(self) -> float:
-        return float(max(self.done, default=0.0))
 
     @property
     def uncosted(self) -> tuple[UnknownOp, ...]:
@@ -82,9 +73,9 @@ def schedule_model(
         phases: folder that gets one readable file per pass, named after the model.
     """
     from ....compiler import compile_graph
-    from ....compiler.forecast import forecast
     from ....compiler.phases import phase_text
     from ....options import CompileOptions
+    from ....simulation import simulate
 
     if target.sequencer is None:
         raise UsageError(f"{target.name}: has no sequencer; expected a target whose file has [sequencer]")
@@ -101,16 +92,11 @@ def schedule_model(
     options = CompileOptions(network=graph.details.get("function"), stats_batchsize=1, precision=precision)
     program = compile_graph(graph, Machine(target), options, after_pass=after_pass)
     program = replace(program, ops=_located(program, graph, plans[-1]))
-    start, done = forecast(program)
-    issued = start + program.commands["cycles"]
     notes = tuple(note.text for note in graph.notes)
     return Scheduled(
         program,
         sequence_of(program),
-        _ready(program, issued),
-        start,
-        issued,
-        done,
+        simulate(program),
         notes,
         [_operand_bytes(plans[-1], placed.op) for placed in plans[-1].placed],
     )
@@ -119,12 +105,6 @@ def schedule_model(
 def _operand_bytes(plan: Plan, op: Op) -> tuple[int, ...]:
     sizes = [plan.graph.tensors[tensor].bytes for tensor in (*op.inputs, *op.outputs) if tensor != ABSENT]
     return tuple(int(size) for size in sizes if size is not None) if None not in sizes else ()
-
-
-def _ready(program: Program, issued: Times) -> Times:
-    """When each command's lane is free for it: when the one before it in the lane has been issued."""
-    ready = np.concatenate(([0.0], issued[:-1])) if len(issued) else issued
-    return np.where(program.commands["ordinal"] == 0, 0.0, ready)
 
 
 def save_program(program: Program, path: Path, model: Path) -> None:
@@ -150,7 +130,7 @@ def run_program(
         seed: chooses everything that varies.
         compute: also compute the outputs, with the model's reference runtime.
     """
-    from ....device import simulate
+    from ....simulation import simulate
     from ....workflows.execution import load_program
 
     path = Path(program_file)

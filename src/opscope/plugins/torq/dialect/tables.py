@@ -88,7 +88,7 @@ def _compile_rows(scheduled: Scheduled, version: str) -> Iterator[str]:
 
 def _compile_row(scheduled: Scheduled, version: str, number: int, task: int, step: Step) -> str:
     program, command = scheduled.program, step.command
-    start = round(scheduled.start[command])
+    start = round(scheduled.timeline.start[command])
     end = start + step_cycles(program, step)
     location = quoted(step_location(program, step))
     size = str(program.commands["moved_bytes"][command]) if step.unit in _TRANSFERS else ""

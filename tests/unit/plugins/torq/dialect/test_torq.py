@@ -15,9 +15,7 @@ import pytest
 from build import Sketch
 from opscope import api
 from opscope.compiler import compile_graph
-from opscope.compiler.forecast import forecast
 from opscope.core.errors import UsageError
-from opscope.device import simulate
 from opscope.estimate.precision import with_precision
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
@@ -29,6 +27,7 @@ from opscope.plugins.torq.dialect.hardware import hardware
 from opscope.plugins.torq.dialect.tables import compile_table, host_table, quoted, runtime_table
 from opscope.program.program import Program
 from opscope.program.sequence import sequence_of
+from opscope.simulation import simulate
 
 
 def network() -> Graph:
@@ -50,10 +49,7 @@ PLACES = ('loc("net.mlir":3:10)', 'loc(fused["net.mlir":5:10, "net.mlir":6:10])'
 @pytest.fixture(scope="module")
 def scheduled() -> slices.Scheduled:
     program = program_of(network())
-    start, done = forecast(program)
-    issued = start + program.commands["cycles"]
-    ready = slices._ready(program, issued)
-    return slices.Scheduled(program, sequence_of(program), ready, start, issued, done, ())
+    return slices.Scheduled(program, sequence_of(program), simulate(program), ())
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +192,7 @@ def test_the_dump_says_where_everything_comes_from_and_what_it_takes(scheduled: 
     text = ExecutableTargets(scheduled).render()
     peak = scheduled.program.metrics.local_bytes[0]
     assert f"lram_peak_bytes = {peak} : i64" in text
-    assert f"total_cycle = {round(scheduled.cycles)} : i64" in text
+    assert f"total_cycle = {round(scheduled.timeline.total_cycles)} : i64" in text
     assert all(place in text for place in PLACES)
     assert 'name = "slice_program_torq_hl.fully_connected_0"' in text
     assert '"torq_hw.cdma_start"(%b_dtcm, %b_lram)' in text  # the destination comes first
@@ -217,7 +213,7 @@ def test_times_of_tasks_follow_each_other(scheduled: slices.Scheduled) -> None:
 
     module.operation.walk(visit)
     assert spans[0][0] == 0
-    assert spans[-1][1] == round(scheduled.cycles)
+    assert spans[-1][1] == round(scheduled.timeline.total_cycles)
     assert all(before[1] == after[0] for before, after in itertools.pairwise(spans))
 
 

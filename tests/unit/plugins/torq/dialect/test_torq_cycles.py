@@ -60,7 +60,7 @@ def ratios(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str
         path = folder / f"{name}{words}.tflite"
         if not path.exists():
             make(Recipe(name, precision="int8", format="tflite", options=options), path)
-        found[name, words, chip] = schedule_model(path, hardware(chip)).cycles / real
+        found[name, words, chip] = schedule_model(path, hardware(chip)).timeline.total_cycles / real
     return found
 
 
@@ -90,5 +90,5 @@ def test_a_network_costs_the_same_as_tflite_and_as_converted_tosa(name: str, chi
     path, tosa = tmp_path / "n.tflite", tmp_path / "n.mlir"
     make(Recipe(name, precision="int8", format="tflite"), path)
     subprocess.run([tool, "--text", "--emit-debug-info", path, "-o", tosa], check=True, capture_output=True)
-    ours = schedule_model(path, hardware(chip)).cycles
+    ours = schedule_model(path, hardware(chip)).timeline.total_cycles
     assert schedule_model(tosa, hardware(chip)).cycles == pytest.approx(ours, rel=0.01)

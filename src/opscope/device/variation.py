@@ -12,9 +12,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from ...program.check import fault
-from ...program.program import Program
-from .simulate import Timeline
+from ..program.check import fault
+from ..program.program import Program
+from ..simulation import Timeline
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.errors import printable
-from ...program.check import fault
-from ...program.program import PMU_COUNTS, Program
-from ...program.wire import OP_PMU_RECORD, PMU_RECORD
+from ..core.errors import printable
+from ..program.check import fault
+from ..program.program import PMU_COUNTS, Program
+from ..program.wire import OP_PMU_RECORD, PMU_RECORD
 from .lane_times import LaneTimes
 
 Counts = npt.NDArray[np.uint64]  # as wide as in the buffer, so that no figure of a file can overflow them

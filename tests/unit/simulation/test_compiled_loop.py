@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import opscope.device
+import opscope.simulation
 
-FOLDER = Path(opscope.device.__file__).parent / "simulator"
+FOLDER = Path(opscope.simulation.__file__).parent
 COMPILER = shutil.which("gcc")
 HEADERS = Path(sysconfig.get_path("include"))
 
@@ -21,7 +21,7 @@ CAN_COMPILE = COMPILER is not None and (HEADERS / "Python.h").exists()
 if not CAN_COMPILE:
     pytest.skip("no compiler or no headers here: the loop in Python is used", allow_module_level=True)
 
-core = importlib.import_module("opscope.device.simulator._core")  # where it can be built, an install has built it
+core = importlib.import_module("opscope.simulation._core")  # where it can be built, an install has built it
 
 
 def arguments(**change: np.ndarray) -> list[np.ndarray]:
@@ -46,7 +46,7 @@ def arguments(**change: np.ndarray) -> list[np.ndarray]:
 
 
 def test_it_is_what_simulate_uses() -> None:
-    assert importlib.import_module("opscope.device.simulator.simulate").run is core.run
+    assert importlib.import_module("opscope.simulation.simulate").run is core.run
 
 
 def test_it_runs_what_is_right() -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...program.check import fault
-from ...program.program import Program
+from ..program.check import fault
+from ..program.program import Program
 
 _U32 = 0xFFFFFFFF
 _GIGABYTE = 1e9

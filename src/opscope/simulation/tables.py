@@ -1,4 +1,4 @@
-"""The input columns of the event loop: a checked Program with lanes, queues and channels numbered without gaps."""
+"""The input columns of the event loop: commands with lanes, queues and channels numbered without gaps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import Numbers
-from ...core.errors import printable
-from ...program.check import check_program, fault, source_of
-from ...program.program import NO_ROUTE, Program
+from ..core.columns import Numbers
+from ..core.errors import printable
+from ..program.check import check_program, fault, source_of
+from ..program.program import NO_ROUTE, Commands, Program
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,35 +36,40 @@ class Tables:
     pool_rate: Floats
 
 
-def tables(program: Program) -> Tables:
-    """Check everything that the event loop relies on, and number the queues and channels in use."""
+def checked_tables(program: Program) -> Tables:
+    """The tables of a program that may be damaged or hostile: everything that the event loop relies on is checked."""
     check_program(program, source=source_of(program))
     _check_routes(program)
-    commands = program.commands
+    built = tables(program)
+    _check_duration(program, built)
+    return built
+
+
+def tables(work: Commands) -> Tables:
+    """Number the lanes, queues and channels in use."""
+    commands = work.commands
     moves = (commands["route"] != NO_ROUTE) & (commands["moved_bytes"] > 0)
-    numbers = program.pool_of_routes()
+    numbers = work.pool_of_routes()
     order = sorted(range(len(numbers)), key=lambda number: (numbers[number], number))  # pools without gaps
-    queue_of, channel_of, channel_keys = _queues(program, moves, order)
+    queue_of, channel_of, channel_keys = _queues(work, moves, order)
     places = [order[key % len(order)] for key in channel_keys.tolist()]
-    routes = [program.routes[place] for place in places]
+    routes = [work.routes[place] for place in places]
     pools = channel_keys // max(len(order), 1) * len(order) + np.array([numbers[place] for place in places], np.int64)
     pool_keys, pool_first = np.unique(pools, return_index=True)
-    built = Tables(
+    return Tables(
         cycles=commands["cycles"].astype(np.float64),
         moved_bytes=commands["moved_bytes"].astype(np.float64),
         queue_of=queue_of,
-        dependency_first=np.ascontiguousarray(program.dependency_offsets, np.uint32),
-        dependency_source=np.ascontiguousarray(program.dependency_sources, np.uint32),
-        lane_first=_lane_first(program),
+        dependency_first=np.ascontiguousarray(work.dependency_offsets, np.uint32),
+        dependency_source=np.ascontiguousarray(work.dependency_sources, np.uint32),
+        lane_first=_lane_first(work),
         channel_of=channel_of,
         shared_rate=np.array([route.bytes_per_cycle for route in routes], np.float64),
         queue_rate=np.array([route.core_bytes_per_cycle for route in routes], np.float64),
         latency=np.array([route.latency_cycles for route in routes], np.float64),
         pool_first=np.append(pool_first, len(routes)).astype(np.int32),
-        pool_rate=np.array([program.pool_rate(key % len(order)) for key in pool_keys.tolist()], np.float64),
+        pool_rate=np.array([work.pool_rate(key % len(order)) for key in pool_keys.tolist()], np.float64),
     )
-    _check_duration(program, built)
-    return built
 
 
 def describe(program: Program, command: int) -> str:
@@ -112,26 +117,26 @@ def _check_duration(program: Program, built: Tables) -> None:
         raise fault(program, f"may take {longest:.3g} cycles; expected less than {MOST_CYCLES:.3g}")
 
 
-def _lane_first(program: Program) -> Numbers:
-    lane = program.lane_of_commands()
+def _lane_first(work: Commands) -> Numbers:
+    lane = work.lane_of_commands()
     if not len(lane):
         return np.zeros(1, np.int64)
     return np.concatenate(([0], np.flatnonzero(lane[1:] != lane[:-1]) + 1, [len(lane)])).astype(np.int64)
 
 
 def _queues(
-    program: Program, moves: npt.NDArray[np.bool_], order: list[int]
+    work: Commands, moves: npt.NDArray[np.bool_], order: list[int]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Numbers]:
     """Return the queue of every command, the channel of every queue, and each channel's (device, place in order) key.
 
     A queue is one core's use of a route; the queues of one device and route share a channel and its bandwidth.
     """
-    routes, moving = max(len(program.routes), 1), program.commands[moves]
-    core = moving["device"].astype(np.int64) * program.cores + moving["core"]
+    routes, moving = max(len(work.routes), 1), work.commands[moves]
+    core = moving["device"].astype(np.int64) * work.cores + moving["core"]
     place = np.argsort(np.array(order, np.int64))[moving["route"]]
-    queue_keys, queue_number = _number(core * routes + place, program.devices * program.cores * routes)
-    device, route = queue_keys // routes // program.cores, queue_keys % routes
-    channel_keys, channel_number = _number(device * routes + route, program.devices * routes)
+    queue_keys, queue_number = _number(core * routes + place, work.devices * work.cores * routes)
+    device, route = queue_keys // routes // work.cores, queue_keys % routes
+    channel_keys, channel_number = _number(device * routes + route, work.devices * routes)
     queue_of = np.full(len(moves), -1, np.int32)
     queue_of[moves] = queue_number
     return queue_of, channel_number.astype(np.int32), channel_keys

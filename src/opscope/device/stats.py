@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.errors import UsageError
-from ...program.capture import Capture
-from ...program.check import fault
-from ...program.program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
-from ...program.wire import (
+from ..core.errors import UsageError
+from ..program.capture import Capture
+from ..program.check import fault
+from ..program.program import OP_LEVEL, OP_PMU_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
+from ..program.wire import (
     DDR_RECORD,
     DOORBELL_RECORD,
     INPUT_PORT,
@@ -26,10 +26,10 @@ from ...program.wire import (
     StatsFlag,
     StatsSection,
 )
+from ..simulation import Timeline
 from .activation import activate_ticks
 from .counters import Event, command_counters, counted_events, route_bytes, thread_counters
 from .lane_times import LaneTimes, device_lanes
-from .simulate import Timeline
 
 Records = npt.NDArray[np.void]
 

@@ -1,1 +1,0 @@
-"""Program → Timeline → Capture, event by event."""

@@ -89,7 +89,8 @@ examples:
             if call.precision is None and any(op.reason.endswith("f32") for op in uncosted):
                 say(["--precision=bf16 runs float tensors on the slices"])
         least = "at least " if uncosted else ""
-        _summary(scheduled.program.clock_hz, scheduled.timeline.total_cycles, len(scheduled.sequence.jobs), "estimated", least)
+        cycles, jobs = scheduled.timeline.total_cycles, len(scheduled.sequence.jobs)
+        _summary(scheduled.program.clock_hz, cycles, jobs, "estimated", least)
         _wrote(written)
         return 0
 

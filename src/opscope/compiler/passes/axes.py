@@ -218,6 +218,32 @@ def _same_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
     return tuple(answer)
 
 
+def _blocks(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Space to depth and back: along any axis but that of channels, whose extent changes by the most."""
+    source, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
+    if len(source) != len(out) or 0 in (*source, *out):
+        return None
+    changes = [max(a, b) / min(a, b) for a, b in zip(source, out, strict=True)]
+    return None if changes[axis] == max(changes) > 1 else _first(op, axis)
+
+
+def _one_hot(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Every index becomes a row along a new axis, which each lane has whole."""
+    indices, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
+    new = op.attributes.get("axis")
+    if not isinstance(new, int) or axis == new or (*out[:new], *out[new + 1 :]) != indices:
+        return None
+    return _first(op, axis - (axis > new))
+
+
+def _beside_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Scattered along one axis, so cut along any other that all operands have."""
+    out, shapes = _shape(graph, op.outputs[0]), [_shape(graph, t) for t in op.inputs[:3]]
+    along = op.attributes.get("axis")
+    alike = all(len(shape) == len(out) and shape[axis] == out[axis] for shape in shapes)
+    return (axis,) * len(op.inputs) if isinstance(along, int) and axis != along and alike else None
+
+
 def _pool(op: Op, graph: Graph, axis: int) -> Axes | None:
     shape, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
     regions = op.kind == "roi_pool" and axis != 1  # of any image, anywhere in it
@@ -290,6 +316,11 @@ _BY_KIND: dict[str, Callable[[Op, Graph, int], Axes | None]] = {
     "slice": _same_axis,
     "pad": _same_axis,
     "split": _same_axis,
+    "tile": _same_axis,
+    "space_to_depth": _blocks,
+    "depth_to_space": _blocks,
+    "one_hot": _one_hot,
+    "scatter": _beside_axis,
     "cumsum": _normalise,
     "batch_norm": _batch_norm,
     "group_norm": _group_norm,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import inf
+from math import inf, prod
 
 from ...core.errors import UsageError
 from ...core.meaning import Carries
@@ -33,10 +33,11 @@ from .tile_search import TilingSearch, divisors, useful_tiles
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
 _CLOSE = 1.03  # times the price of the best so far: what is tried
 _PROMISING = 1.25  # times the lowest price: the same where prices say little
+_WEIGHTS_GAIN = 1.4  # times the cycles of the best: what weights that stay may make up for
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
 _SHORT_CYCLES = 1e6  # of a program that is mostly latencies
-_FEW_COMMANDS = 2_000  # for a device, of all proposals so far
+_FEW_COMMANDS = 8_000  # for a device, of all proposals so far
 _MOST_COMMANDS = 100_000  # the same; beyond, each is tried in one tiling
 
 
@@ -46,7 +47,7 @@ class Tiling:
 
     parts: tuple[Part, ...]
     price: float = 0.0
-    loading: float = 0.0  # that reading its weights takes at the least
+    loading: float = 0.0  # that reading its weights takes at the least, however many of them stay
 
 
 def tile(plan: Plan) -> Plan:
@@ -56,10 +57,20 @@ def tile(plan: Plan) -> Plan:
     for number, tilings in enumerate(proposed):
         if number < MOST_PROPOSALS or trials.best is None or trials.are_cheap:
             trials.run(tilings)
-    if trials.best is None or trials.best.lowered is None:
-        raise trials.problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
     trials.give_weights_what_is_left()
-    return trials.best
+    if trials.best is None:
+        raise trials.problem or UsageError(f"{plan.graph.name}: nothing to compile; expected ops")
+    return trials.best.plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A tiling that has been lowered."""
+
+    plan: Plan  # with its parts and commands
+    lowering: Lowering
+    price: float
+    cycles: float
 
 
 class _Trials:
@@ -67,15 +78,25 @@ class _Trials:
 
     def __init__(self, plan: Plan, lowest_price: float) -> None:
         self.plan, self.lowest_price = plan, lowest_price
-        self.best: Plan | None = None
-        self.price, self.least = inf, inf  # of it, and the cycles that it takes
-        self.spills = False  # more than next to nothing
+        self.best: _Trial | None = None
+        self.others: list[_Trial] = []  # that were tried while that was cheap, and may be as good in the end
+        self.spills = False  # the best does, more than next to nothing
         self.problem: UsageError | None = None  # of the first that does not fit
         self.commands = 0  # for each device, of all that were lowered
 
     @property
     def are_cheap(self) -> bool:
         return self.commands < _FEW_COMMANDS
+
+    @property
+    def are_short(self) -> bool:
+        """Whether they are mostly latencies, and cheap to try."""
+        return self.lowest_price < _SHORT_CYCLES and self.are_cheap
+
+    @property
+    def least(self) -> float:
+        """Cycles of the best."""
+        return inf if self.best is None else self.best.cycles
 
     def run(self, tilings: Sequence[Tiling]) -> None:
         """Try the tilings of one proposal that may be better; while one spills, also the next."""
@@ -99,21 +120,29 @@ class _Trials:
         Prices know least of short programs, which are mostly latencies, and of what holds up one that spills or takes
         longer than its price. Others take about the same share of their prices.
         """
-        is_short = self.lowest_price < _SHORT_CYCLES and self.are_cheap
-        if is_short or self.spills or self.least > self.price:
+        best = self.best
+        if best is None or self.are_short or self.spills or best.cycles > best.price:
             return tiling.price < max(_PROMISING * self.lowest_price, self.least)
-        return tiling.price < _CLOSE * self.price
+        return tiling.price < _CLOSE * best.price
 
     def give_weights_what_is_left(self) -> None:
-        """Lower the best proposal again, with the local memory that its activations never filled given to weights."""
-        if self.best is None or self.best.lowered is None:
-            return
-        parts, lowering = self.best.parts, self.best.lowered
-        free = min(memory.capacity - memory.peak for memory in lowering.tensors.memory)
+        """Lower the best again, with the local memory that its activations never filled given to weights.
+
+        Of short programs also others: what weights that stay gain may make one of them the best.
+        """
+        tried = [] if self.best is None else [self.best]
+        if self.are_short:
+            tried += sorted((each for each in self.others if each is not self.best), key=lambda each: each.cycles)
+        for trial in tried:
+            if trial.cycles <= _WEIGHTS_GAIN * self.least:
+                self._give_weights_more(trial)
+
+    def _give_weights_more(self, trial: _Trial) -> None:
+        free = min(memory.capacity - memory.peak for memory in trial.lowering.tensors.memory)
         for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
-            wider = _with_more_weights(lowering.plan, share * free)
+            wider = _with_more_weights(trial.lowering.plan, share * free)
             try:
-                if wider is None or not self._lower(parts, wider, price=self.price, gain=1.0):
+                if wider is None or not self._lower(trial.plan.parts, wider, price=trial.price, gain=1.0):
                     return
             except UsageError:  # an op needs the room that was free between others
                 continue
@@ -123,9 +152,11 @@ class _Trials:
         lowering = lower(written)
         cycles = total_cycles(commands_of(lowering))
         spills = _spilling_cycles(lowering) > _NEXT_TO_NOTHING * cycles
+        trial = _Trial(replace(self.plan, parts=parts, lowered=lowering), lowering, price, cycles)
         if cycles <= gain * self.least:
-            self.best = replace(self.plan, parts=parts, lowered=lowering)
-            self.price, self.least, self.spills = price, cycles, spills
+            self.best, self.spills = trial, spills
+        if self.are_short:
+            self.others.append(trial)
         self.commands += len(lowering.context.emitter.rows) // self.plan.machine.devices
         return spills
 
@@ -203,10 +234,14 @@ class _TilingPrices:
         return total
 
     def loading(self, part: Part) -> float:
-        """Cycles until all weights have been read, once for every tile."""
-        found = self.footprints(part)
-        read = (step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
-        return 0.0 if found.resident else sum(read) / self._rate(part)
+        """Cycles until all weights have been read, once for every tile, that cannot stay in local memory."""
+        found, tiling = self.footprints(part), self.plan.machine.target.tiling
+        if found.resident:
+            return 0.0
+        read = sum(step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
+        if tiling is not None and tiling.keeps_constants:
+            read -= found.room * prod(self._lanes(part)) * max(part.tiles, default=1)
+        return max(0.0, read) / self._rate(part)
 
     def _of_ops(self, part: Part, tiles: int) -> list[float]:
         key = id(part.splits), tiles
@@ -218,10 +253,15 @@ class _TilingPrices:
 
     def _rate(self, part: Part) -> float:
         """Bytes in a cycle that the devices and cores read which take part: all together, or each over its queue."""
-        devices = max((len(split.sharding.devices) for split in part.splits), default=1)
-        cores = max((split.sharding.cores for split in part.splits), default=1)
+        devices, cores = self._lanes(part)
         read = [channel for channel in channels(self.plan) if channel.carries is Carries.READ]
         return devices * sum(min(each.bytes_per_cycle, cores * each.core_bytes_per_cycle) for each in read) or inf
+
+    def _lanes(self, part: Part) -> tuple[int, int]:
+        """Devices, and cores of each, that take part."""
+        splits = [split.sharding for split in part.splits]
+        devices = max((len(each.devices) for each in splits), default=1)
+        return devices, max((each.cores for each in splits), default=1)
 
 
 def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:

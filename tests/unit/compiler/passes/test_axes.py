@@ -41,6 +41,22 @@ def pool(x: Array) -> Array:
     return x.reshape(n, h // 2, 2, w // 2, 2, c).max(axis=(2, 4))
 
 
+def to_depth(x: Array) -> Array:
+    n, h, w, c = x.shape
+    return x.reshape(n, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // 2, w // 2, 4 * c)
+
+
+def to_space(x: Array) -> Array:
+    n, h, w, c = x.shape
+    return x.reshape(n, h, w, 2, 2, c // 4).transpose(0, 1, 3, 2, 4, 5).reshape(n, 2 * h, 2 * w, c // 4)
+
+
+def scatter(data: Array, indices: Array, updates: Array) -> Array:
+    result = data.copy()
+    np.put_along_axis(result, (indices % data.shape[1]).astype(int), updates, axis=1)
+    return result
+
+
 def conv3(x: Array, w: Array) -> Array:
     """3×3 with zeros around; weights as (out, 3, 3, in)."""
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -82,6 +98,13 @@ CASES = (
     Case("slice", ((4, 6),), lambda x: x[:, 2:4], (0,)),
     Case("split", ((4, 6),), lambda x: x[:, :2], (0,), {"axis": 1}),
     Case("pad", ((4, 6),), lambda x: np.pad(x, ((0, 0), (1, 1))), (0,)),
+    Case("tile", ((4, 6),), lambda x: np.tile(x, (1, 3)), (0,)),
+    Case("space_to_depth", ((2, 4, 8, 6),), to_depth, (0, 1, 2)),
+    Case("depth_to_space", ((2, 4, 8, 24),), to_space, (0, 1, 2)),
+    Case("one_hot", ((4, 6),), lambda x: np.eye(4)[(x % 4).astype(int)], (0, 1), {"axis": 2}),
+    Case("one_hot", ((4, 6),), lambda x: np.eye(4)[(x % 4).astype(int)].swapaxes(1, 2), (0, 2), {"axis": 1}),
+    Case("scatter", ((4, 6), (4, 2), (4, 2)), scatter, (0,), {"axis": 1}),
+    Case("scatter", ((4, 6), (4, 6), (4, 6)), scatter, (0,), {"axis": 1}),
     Case("max_pool", ((2, 4, 8, 6),), pool, (0, 1, 2, 3), {"kernel": (2, 2)}),
     Case("identity", ((4, 6),), lambda x: x, (0, 1)),
     Case("reshape", ((4, 6, 8),), lambda x: x.reshape(24, 8), (0, 1)),

@@ -19,7 +19,7 @@ from .memory import MemoryPlan, plan_memory
 from .price import Machine, Sharing, Task, energy_of, price, price_call, task_of
 from .ranges import Strange, calibrated_range, energy_shares, range_by
 from .report import Layer
-from .traffic.links import linked_bytes, ways_to_share
+from .traffic.links import shared_ops, ways_to_share
 from .traffic.routes import Routes, images_of
 from .traffic.stores import parameter_bytes, ratio_of
 
@@ -161,16 +161,16 @@ def _moving(tasks: Sequence[Task], graph: Graph, machine: Machine, plan: MemoryP
     routes, images = Routes(graph, machine, plan), images_of(graph)
     own = -(-images // machine.devices) / images
     found = []
-    for step, (task, sent) in enumerate(zip(tasks, linked_bytes(graph, machine), strict=True)):
+    for step, (task, shared) in enumerate(zip(tasks, shared_ops(graph, machine), strict=True)):
         op, work, ratio = task.op, task.work, ratio_of(task.op, machine.target)
         moving = replace(
             task,
-            traffic=routes.traffic(step, op, work),
+            traffic=routes.traffic(step, op, work, readers=shared.readers),
             written={routes.activations: routes.written(step, op, work)},
             coded=routes.constants(op, work) if ratio != 1.0 else {},
             ratio=ratio,
             own_share=own,
-            linked_bytes=sent,
+            linked_bytes=shared.linked_bytes,
         )
         found.append(moving)
     return found

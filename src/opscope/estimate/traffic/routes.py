@@ -67,11 +67,11 @@ class Routes:
             copies=together.devices,
         )
 
-    def traffic(self, step: int, op: Op, work: Work) -> dict[str, int]:
-        """Return the bytes per memory for one trip of an op."""
+    def traffic(self, step: int, op: Op, work: Work, *, readers: int = 1) -> dict[str, int]:
+        """Return the bytes per memory for one trip of an op, of whose constants so many devices read all."""
         if not work.bytes:
             return {}
-        moved, read = {}, self.constants(op, work)
+        moved, read = {}, self.constants(op, work, readers=readers)
         if self.local is None:
             moved[self.activations] = work.read_bytes + work.write_bytes + self._lost_bytes(op)
         else:
@@ -85,7 +85,7 @@ class Routes:
             moved[name] = moved.get(name, 0) + size
         return moved
 
-    def constants(self, op: Op, work: Work) -> dict[str, int]:
+    def constants(self, op: Op, work: Work, *, readers: int = 1) -> dict[str, int]:
         """Return the bytes per memory of the constants of one trip, as they are stored."""
         store, ratio = self.stores.of(op, self.graph), ratio_of(op, self.target)
         size = work.constant_bytes / ratio
@@ -93,7 +93,7 @@ class Routes:
             return {store: round(size)}
         found = {self.local.name: round(size)}
         kept = store == RESIDENT if self.keeps_some else self.kept
-        read = round(size * self.copies * (1.0 if reads_in_part(op) else 1.0 - kept))
+        read = round(size * self.copies * readers * (1.0 if reads_in_part(op) else 1.0 - kept))
         if work.state_weight_bytes > self.capacity:  # they pass in every step
             read += round((work.steps - 1) * work.state_weight_bytes / ratio * self.copies)
         if read and store not in (RESIDENT, self.local.name):

@@ -11,7 +11,7 @@ from opscope.core.meaning import Carries
 from opscope.estimate.estimator import Estimate, estimate, predict
 from opscope.estimate.machines import use_machine
 from opscope.estimate.price import Machine, Sharing, link_price
-from opscope.estimate.traffic.links import linked_bytes, ways_to_share
+from opscope.estimate.traffic.links import SharedOp, shared_ops, ways_to_share
 from opscope.graph.graph import DType, Graph
 
 
@@ -75,8 +75,25 @@ def test_what_every_device_has_is_not_sent() -> None:
     graph = draw.graph(draw.dense(hidden, 32, bias=False), draw.dense(hidden, 48, bias=False))
     machine = Machine(use_machine("aic100-ultra").target, devices=4, cores=16, sharing=Sharing.PRODUCTS)
     size = 8 * 128 * 2
-    assert linked_bytes(graph, machine) == [0, 0, size * 3 // 4, 0]  # an input is read by all; it is sent once
-    assert linked_bytes(graph, replace(machine, sharing=Sharing.IMAGES)) == [0, 0, 0, 0]
+    sent = [op.linked_bytes for op in shared_ops(graph, machine)]
+    assert sent == [0, 0, size * 3 // 4, 0]  # an input is read by all; it is sent once
+    assert shared_ops(graph, replace(machine, sharing=Sharing.IMAGES)) == [SharedOp()] * 4
+
+
+def test_devices_have_rows_of_a_large_image_and_channels_of_a_small_one() -> None:
+    draw = Sketch(dtype=DType.F16)
+    large = draw.conv(draw.conv(draw.input(1, 224, 224, 64), 64, bias=False), 64, bias=False)
+    small = draw.op("max_pool", (large,), (1, 7, 7, 64), kernel=(32, 32), strides=(32, 32))
+    graph = draw.graph(draw.conv(draw.conv(small, 512, bias=False), 512, bias=False))
+    machine = Machine(use_machine("aic100-ultra").target, devices=4, cores=16, sharing=Sharing.PRODUCTS)
+    row, pooled, channels = 224 * 64 * 2, 7 * 7 * 64 * 2, 7 * 7 * 512 * 2
+    assert shared_ops(graph, machine) == [
+        SharedOp(0, readers=4),  # every device reads the rows of the input that it needs
+        SharedOp(2 * row, readers=4),
+        SharedOp(),
+        SharedOp(pooled * 3 // 4),
+        SharedOp(channels * 3 // 4),
+    ]
 
 
 def test_a_link_takes_its_latency_and_its_bytes() -> None:

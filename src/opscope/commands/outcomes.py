@@ -42,7 +42,7 @@ def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeli
         cost = "cost unknown" if warning.cycles is None else f"{warning.cycles:,.0f} cycles"
         print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {cost}")
     if timeline is not None:
-        start, end = compiled.forecast()
+        start, end = compiled.times()
         write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
 
 

@@ -37,7 +37,7 @@ class Compiled:
     graph: Graph  # what the program's ops are of, in their order
     target: Target
 
-    def forecast(self) -> tuple[list[float], list[float]]:
+    def times(self) -> tuple[list[float], list[float]]:
         """Start and end of every command in core cycles, with typical figures and before any device runs them."""
         from ..simulation import simulate
 

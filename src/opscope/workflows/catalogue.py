@@ -42,7 +42,7 @@ class Choice:
 def listed() -> tuple[CatalogueEntry, ...]:
     """Every entry, by plug-in."""
     files = targets.catalogue()
-    found = {name: _of_file(targets.read(path), _owner(path)) for name, path in files.items()}
+    found = {name: _of_file(targets.installed(path), _owner(path)) for name, path in files.items()}
     for known in known_entries():
         if known.entry.name not in found and targets.file_of(known.entry.name) is None:
             found[known.entry.name] = _of_entry(known)
@@ -67,7 +67,7 @@ def find(name: str) -> CatalogueEntry:
         return replace(_of_file(target, None), file=file)
     path = targets.file_of(name)
     if path is not None:
-        return _of_file(targets.read(path), _owner(path))
+        return _of_file(targets.installed(path), _owner(path))
     found = called(name)
     if not found:
         raise targets.unknown(name)

@@ -8,6 +8,7 @@ import pytest
 
 from analyse_build import DMA, HMX, HOST, HVX, A, B, C, Command, Span, copy, finding, ids, run_of, total
 from opscope.analysis.analyse import analyse
+from opscope.program.bounds import Bounds, UnitPeak
 from opscope.program.program import OpCycles, OpInfo
 from opscope.recording.finding import UPPER_BOUND
 from opscope.recording.summary import HostStage, Latency, MemoryTotal, Placement, Summary
@@ -48,6 +49,19 @@ def test_layout_changes_are_found_by_the_type_of_the_op_and_by_the_name_of_the_c
     found = finding(run_of(spans, ops=(A, B)), "layout")
     assert (found.cost_ns, found.share) == (50, 0.5)
     assert "layout" not in ids(run_of(spans[:1], ops=(A,)))
+
+
+def test_the_launch_of_a_conversion_is_no_part_of_what_conversions_take() -> None:
+    spans = [Span(0, 0, 50, op=0, command=0), Span(0, 50, 90, op=1, command=1)]
+    run = run_of(spans, ops=(A, B), commands=[Command(0), Command(1)])
+    bounds = Bounds(units=(UnitPeak("HVX", {"*": 1.0}, launch_cycles=30),))
+    run = replace(run, info=replace(run.info, clocks_hz={"core": 1e9}), bounds=bounds)
+    layout, launch = finding(run, "layout"), finding(run, "launch")
+    assert (layout.cost_ns, launch.cost_ns) == (10, 60)
+    assert layout.title == "conversions and copies take 11.1% of the critical path"
+    assert layout.detail.endswith("compute nothing; starting them takes another 30 ns")
+    assert layout.predicted is not None
+    assert layout.predicted.gain_ns == 40  # without the op its launch goes as well
 
 
 def test_layout_of_a_run_without_a_timeline_is_of_the_time_of_ops() -> None:

@@ -9,6 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ...recording.run import Run
+from ...recording.summary import NO_OP_NAME
 from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
 from .trial_rows import trial_rows, tried_again
 
@@ -179,7 +180,7 @@ class FindingsText:
         yield from columns(("at", "for", "cause", "op", "after"), rows, align=">><<<", limits={3: 44, 4: 56})
 
     def _step(self, step: PathStep) -> tuple[str, ...]:
-        name = step.op or ("(gap)" if step.span is None else "(no op)")
+        name = step.op or ("(gap)" if step.span is None else NO_OP_NAME)
         shown = f"(gap before) {name}" if step.span is None and step.op else name
         return (format_ns(step.start_ns), format_ns(step.end_ns - step.start_ns), step.cause, shown, step.after)
 

@@ -164,8 +164,8 @@ def test_a_low_level_says_what_it_lacks_and_how_to_get_it(tmp_path: Path, capsys
     assert opstats(folder, "-o", str(tmp_path / "out"), "--summary", "--trace", "-v") == 0
     said = capsys.readouterr().err
     assert said.count("note: stats level 40 has no operator cycle counts") == 1  # once, not once per sample
-    assert "compile with -stats-level=70" in said
-    assert "note: no DDR traffic counters; compile with -ddr-stats" in said
+    assert "compile with --stats-level 70" in said
+    assert "note: no DDR traffic counters; compile with --ddr-stats" in said
     assert "c00t0 activate ucycles:" in (tmp_path / "out" / SUMMARY.format(0)).read_text(encoding="utf-8")
 
 

@@ -21,6 +21,7 @@ from .metrics import METRICS, figures_of
 from .op_causes import COMMANDS, CYCLES, MACS, MOVED_BYTES
 from .op_times import Work, own_times, wall_times
 
+CUSTOM = "custom"  # a kind that tells nothing: two such ops may be anything
 Floats = npt.NDArray[np.float64]
 
 _ORIGIN = (  # options that say where a run is from, not what was chosen; cores and devices have fields of their own
@@ -154,6 +155,7 @@ def _ops(
                 wall_ns=round(spread.median) if spread is not None else wall,
                 own_ns=None if own is None or info.unknown else round(float(own[number])),
                 spread=spread,
+                kind="" if info.kind == CUSTOM else info.kind,
                 module=info.module,
                 work=_work(found, cycles.get(number, {})),
                 row=Row.OP if number < len(ops) else Row.NO_OP,

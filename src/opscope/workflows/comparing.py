@@ -53,6 +53,8 @@ def figures_of(source: Source, *, label: str | None = None) -> Figures:
 
 def with_kinds(figures: Figures) -> Figures:
     """Types in the vocabulary of a Graph, so that a network in two formats has ops of the same kinds."""
+    if all(op.kind or not op.type for op in figures.ops):
+        return figures
     kinds = _kinds_of_types()
     ops = (op if op.kind else replace(op, kind=kinds.get(op.type, "")) for op in figures.ops)
     return replace(figures, ops=tuple(ops))

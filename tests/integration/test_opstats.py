@@ -327,6 +327,19 @@ def test_nothing_half_written_is_left_behind(kws: Path, tmp_path: Path, monkeypa
     assert sorted(names(tmp_path)) == ["kws", "out"]
 
 
+def test_a_run_is_shown_as_every_profile_is(kws: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "r.run")
+    assert opstats(kws, "--run", run, "--top", "3") == 0
+    shown = capsys.readouterr()
+    assert "  verdict   " in shown.out
+    assert f"opscope view {run}" in shown.out
+    assert shown.err.endswith(f"wrote {run}\n")
+    assert opstats(kws, "--run", run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "opscope.recorded/2"
+    assert opstats(kws, "-o", str(tmp_path), "--summary", "--json") == 2
+    assert "--json prints a run; expected --run RUN too" in capsys.readouterr().err
+
+
 def test_the_function_is_still_one_after_its_first_call(kws: Path, tmp_path: Path) -> None:
     """A module of the same name in the package would take its place."""
     for _ in range(2):

@@ -135,7 +135,7 @@ def _best(
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
-        raise UsageError(f"{entry.name}: no source can tell here: {reasons}; expected one that can")
+        raise UsageError(f"{entry.name}: no source of numbers can be used here: {reasons}; expected one that can")
     given = {name for name, value in options.items() if value}
     able.sort(key=lambda source: (source.rank, bool(source.models) and bool(form) and form not in source.models))
     fitting = [source for source in able if given <= _option_names(source.backend)] or able
@@ -175,9 +175,12 @@ def _note(entry: CatalogueEntry, best: Source, why_not: Mapping[Source, str]) ->
     if all(source.backend in OWN for source in (best, *could, *better)) or not (could or better):
         return ""
     how = f" ({best.tells[0]}, {WHY[best.tells[0]]})" if best.tells else ""
-    parts = [f"{entry.name}: {best.backend}{how} tells"]
-    parts += [f"{source.backend} {why_not[source]}" for source in better]
-    parts += [f"--backend {' or '.join(source.backend for source in could)} could too"] if could else []
+    parts = [f"{entry.name}: numbers come from {best.backend}{how}"]
+    if better:
+        parts.append(
+            "a better source cannot be used: " + ", ".join(f"{each.backend} {why_not[each]}" for each in better)
+        )
+    parts += [f"--backend {' or '.join(source.backend for source in could)} has some too"] if could else []
     return "; ".join(parts)
 
 

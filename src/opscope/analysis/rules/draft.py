@@ -67,9 +67,9 @@ def _prediction(analysis: RunAnalysis, draft: Draft) -> Prediction | None:
     positions = np.zeros(0, np.int64) if draft.positions is None else draft.positions
     if len(analysis.work) <= REPLAY_ACTIVITIES:
         gain = wall - _replayed(analysis, draft, positions)
-        return Prediction(gain, wall - gain, UPPER_BOUND, "the longest path again, without it")
+        return Prediction(gain, wall - gain, UPPER_BOUND, "the same run, timed again without it")
     gain = min(wall, _path_gain(analysis, draft, positions))
-    return Prediction(gain, wall - gain, UPPER_BOUND, "its part of the critical path")
+    return Prediction(gain, wall - gain, UPPER_BOUND, "all that the critical path has of it")
 
 
 def _replayed(analysis: RunAnalysis, draft: Draft, positions: Numbers) -> int:

@@ -53,7 +53,7 @@ def exposed_transfers(analysis: RunAnalysis) -> Iterator[Draft]:
             share, ops = format_percent(cost / analysis.wall_ns), analysis.costliest_ops(on_path, analysis.caused_ns)
             title = f"transfers to and from {what} take {share} of the critical path"
             if not analysis.moves[positions].any():
-                title = f"ops that {what} holds up take {share} of the critical path"
+                title = f"ops limited by transfers to and from {what} take {share} of the critical path"
             detail, action = _seen(analysis, cause, positions, on_path)
             yield Draft(
                 Finding(

@@ -188,20 +188,18 @@ class FindingsText:
         """How much of the time was recorded, and what was lost."""
         caught = findings.coverage
         if caught is not None:
-            parts = [
-                f"{format_percent(caught.share)} of the wall time is known"
-                if caught.share is not None
-                else "no timeline"
-            ]
+            parts = [f"{format_percent(caught.share)} of the wall time" if caught.share is not None else "no timeline"]
             lost = caught.lost_records
-            parts.append("lost records unknown" if lost is None else f"{format_count(lost)} records lost")
+            parts.append(
+                "whether records were lost is not known" if lost is None else f"{format_count(lost)} records lost"
+            )
             without = len(caught.ops_without_time)
             if without:
                 parts.append(
                     f"{format_count(without)} of {format_count(len(run.ops))} ops have no time of their own "
                     f"({printable(caught.ops_without_time[0], 40)}{', …' if without > 1 else ''})"
                 )
-            yield "Caught: " + "; ".join(parts)
+            yield "Recorded: " + "; ".join(parts)
         if findings.checks:
             yield "Checks: " + check_line(findings.checks, self.style)
         for note in findings.notes:

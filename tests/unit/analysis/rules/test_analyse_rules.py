@@ -44,6 +44,12 @@ def test_removing_an_op_gains_less_than_it_takes_where_other_work_is_nearly_as_l
     assert found.predicted.gain_ns == 10
 
 
+def test_work_that_others_are_as_long_as_is_no_finding() -> None:
+    run = run_of([Span(0, 0, 100, op=0), Span(1, 0, 100, op=2)], ops=(A, B, C))
+    assert "slow-op" not in ids(run)  # without it the run would take as long
+    assert "slow-op" in ids(run_of([Span(0, 0, 100, op=0), Span(1, 0, 60, op=2)], ops=(A, B, C)))
+
+
 def test_layout_changes_are_found_by_the_type_of_the_op_and_by_the_name_of_the_command() -> None:
     spans = [Span(0, 0, 50, op=0), Span(0, 50, 70, op=1), Span(0, 70, 100, op=0, name="converttod32")]
     found = finding(run_of(spans, ops=(A, B)), "layout")
@@ -187,7 +193,7 @@ def test_an_engine_with_little_to_do_says_what_its_longest_rest_ends_with() -> N
 
 def test_uneven_work_is_found_by_work_and_not_by_wall_clock() -> None:
     lanes = (HVX, Lane(0, 1, "HVX"))
-    spans = [Span(0, 0, 100, op=0), Span(1, 0, 30, op=0), Span(1, 90, 100, op=0)]
+    spans = [Span(0, 0, 100, op=0), Span(1, 0, 30, op=0), Span(1, 85, 95, op=0)]
     found = finding(run_of(spans, lanes=lanes, ops=(A,)), "uneven-cores")
     assert found.title == "core 0 has 1.43 × the work of the mean core"
     assert found.cost_ns == 30

@@ -308,6 +308,7 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
 
 
 def _op(number: int, layer: Layer, value: int | None, target: Target) -> OpTotal:
+    """A layer as the total of its op. Layers lie end to end: busy and wall time are the same, and nobody waits."""
     ns = None if layer.latency_s is None else _ns(layer)
     return OpTotal(
         name=layer.name,

@@ -47,6 +47,10 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
 def _info(
     recording: Recording, summary: Summary, *, command: tuple[str, ...], created: str, sha256: str | None
 ) -> RunInfo:
+    """What the source says of itself; what it does not say is read off its lanes, or is unknown.
+
+    Devices and cores are at least as many as lanes name, and one where none is named.
+    """
     clock = recording.value(CLOCK)
     lanes = recording.trace.lanes
     return RunInfo(

@@ -67,6 +67,7 @@ def _layout_finding(
     starts: str = "",
     what: str = "conversions and copies",
 ) -> Finding:
+    """One text for both rules: `whole` is what the cost is a share of, and `of` says so."""
     return Finding(
         "layout",
         f"{what} take {format_percent(cost / whole)} of {of}",

@@ -32,6 +32,10 @@ class OpSums:
 
     @classmethod
     def of(cls, work: Work) -> OpSums:
+        """Add up the commands of every op, each time with transfers of one queue one after the other.
+
+        Operands in several outer memories are told as the last of them, in the order of the program.
+        """
         index, part = work.index, work.in_turn
         key, count = index.op[part.command], len(index.program.ops) + 1
         outer = np.zeros(count, np.int64)

@@ -48,6 +48,10 @@ def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex
 
 
 def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
+    """All totals of one inference; the latency is from the first start on any core to the last end on any.
+
+    The breakdown needs a critical path, and so a Run: it is added from one that holds this inference alone.
+    """
     program, sums, groups = work.index.program, OpSums.of(work), structure_of(work.index.program.ops)
     windows = work.windows.values()
     latency_ns = max((end for _, end in windows), default=0) - min((start for start, _ in windows), default=0)

@@ -60,7 +60,7 @@ def test_the_verdict_comes_first_and_the_parts_of_the_time_add_up(
     assert lines[2].startswith("Verdict: ")
     assert "\nFindings" in out
     assert "gain at most" in out
-    assert "Caught: 100.0% of the wall time is known; 0 records lost" in out
+    assert "Recorded: 100.0% of the wall time; 0 records lost" in out
     assert "Checks: 32 ok, 2 not knowable" in out
     assert err.splitlines()[-1] == f"wrote {decoded / 'findings.json'}"
     assert "\x1b" not in out
@@ -174,7 +174,7 @@ def test_a_file_of_totals_has_a_verdict_and_says_what_it_lacks(
     assert main(["analyze", str(run)]) == 0
     out = capsys.readouterr().out
     assert "Verdict: compute bound, 85.0% of 100 us" in out
-    assert "Caught: no timeline; lost records unknown" in out
+    assert "Recorded: no timeline; whether records were lost is not known" in out
     assert "no critical path" in out
     assert main(["check", str(run)]) == 0
 

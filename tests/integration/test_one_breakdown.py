@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from analyse_build import CAUSE_OF_RULE
 from opscope import api
 from opscope.cli import main
 from opscope.core.provenance import Provenance
@@ -108,6 +109,13 @@ def test_the_summary_has_the_breakdown_of_the_findings_and_it_is_the_wall_time(
     assert {part.cause for part in found.breakdown} <= {*BOUNDS, OTHER_BOUND}
     assert sum(part.ns for part in found.breakdown) == found.wall_ns
     assert sum(part.share for part in found.breakdown) == pytest.approx(1)
+
+
+def test_no_finding_about_a_cause_costs_more_than_the_breakdown_has_of_it(analysed: tuple[Run, Findings]) -> None:
+    run, found = analysed
+    parts = {part.cause: part.ns for part in found.breakdown}
+    told = [finding for finding in found.findings if finding.id in CAUSE_OF_RULE and len(run.trace.spans)]
+    assert all((finding.cost_ns or 0) <= parts[CAUSE_OF_RULE[finding.id]] for finding in told)
 
 
 def test_the_gate_compares_the_same_parts(folder: Path, analysed: tuple[Run, Findings]) -> None:

@@ -164,8 +164,8 @@ def test_a_low_level_says_what_it_lacks_and_how_to_get_it(tmp_path: Path, capsys
     assert opstats(folder, "-o", str(tmp_path / "out"), "--summary", "--trace", "-v") == 0
     said = capsys.readouterr().err
     assert said.count("note: stats level 40 has no operator cycle counts") == 1  # once, not once per sample
-    assert "compile with -stats-level=70" in said
-    assert "note: no DDR traffic counters; compile with -ddr-stats" in said
+    assert "compile with --stats-level 70" in said
+    assert "note: no DDR traffic counters; compile with --ddr-stats" in said
     assert "c00t0 activate ucycles:" in (tmp_path / "out" / SUMMARY.format(0)).read_text(encoding="utf-8")
 
 
@@ -325,6 +325,19 @@ def test_nothing_half_written_is_left_behind(kws: Path, tmp_path: Path, monkeypa
     assert opstats(kws, "-o", str(tmp_path / "out"), "--trace", "--run", str(tmp_path / "r.run")) == 2
     assert names(tmp_path / "out") == []
     assert sorted(names(tmp_path)) == ["kws", "out"]
+
+
+def test_a_run_is_shown_as_every_profile_is(kws: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "r.run")
+    assert opstats(kws, "--run", run, "--top", "3") == 0
+    shown = capsys.readouterr()
+    assert "  verdict   " in shown.out
+    assert f"opscope view {run}" in shown.out
+    assert shown.err.endswith(f"wrote {run}\n")
+    assert opstats(kws, "--run", run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "opscope.recorded/2"
+    assert opstats(kws, "-o", str(tmp_path), "--summary", "--json") == 2
+    assert "--json prints a run; expected --run RUN too" in capsys.readouterr().err
 
 
 def test_the_function_is_still_one_after_its_first_call(kws: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -309,3 +311,40 @@ def test_range_of_several_activations_is_of_the_memory_they_share(tmp_path: Path
         highs.append(latency.high_ns or 0)
     assert lows[0] < lows[1]
     assert highs[0] < highs[1]
+
+
+@pytest.mark.parametrize(("name", "cores", "at_once"), [("my-card", 14, 2), ("aic100-std", 2, 1)])
+def test_activations_at_once_follow_the_cores_of_the_device_and_not_its_name(
+    model: Path, tmp_path: Path, name: str, cores: int, at_once: int
+) -> None:
+    card = targets.catalogue()["aic100-std"].read_text()
+    card = card.replace('name = "aic100-std"', f'name = "{name}"')
+    card = card.replace("cores = { value = 14,", f"cores = {{ value = {cores},")
+    (tmp_path / "card.toml").write_text(card)
+    words = ["--target", str(tmp_path / "card.toml"), "--cores", "2", "--activations", "2", "-o", str(tmp_path / "r")]
+    assert main(["profile", str(model), *words]) == 0
+    run = read_run(tmp_path / "r")
+    assert run.info.target == name
+    assert run.summary.latency.value_ns is not None
+    latency, batch = run.summary.latency.value_ns, run.summary.batch or 0
+    assert run.summary.throughput_per_s == pytest.approx(at_once * batch * 1e9 / latency)
+
+
+def loaded_by(*words: str | Path) -> set[str]:
+    """Parts of opscope that a command loads."""
+    code = "import sys; from opscope.cli import main\nmain(sys.argv[1:])\n"
+    code += "print(*{name.split('.')[1] for name in sys.modules if name.startswith('opscope.')}, file=sys.stderr)"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_only_a_simulated_profile_loads_compiler_and_device(model: Path, tmp_path: Path) -> None:
+    simulator = {"compiler", "device", "simulation", "decode"}
+    words = ["profile", model, "--target", "aic100-std", "-o", tmp_path / "r"]
+    assert simulator <= loaded_by(*words)
+    assert not simulator & loaded_by(*words, "--backend", "estimate", "--fresh")
+
+
+def test_two_runs_are_compared_without_readers_of_models(run: Path) -> None:
+    assert "readers" not in loaded_by("compare", run, run)

@@ -24,7 +24,7 @@ from opscope.options import CompileOptions, RunOptions
 from opscope.program.program import Program
 from opscope.recording.host_times import between
 from opscope.simulation import simulate
-from opscope.workflows.execution import Execution, device_cores, loaded_from
+from opscope.workflows.execution import Execution, loaded_from
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.zoo import make
 from published_rows import ROWS, Figure, Published
@@ -83,7 +83,7 @@ def _figures(row: Published, program: Program) -> tuple[float, ...]:
         return (program.batch / seconds if row.figure.is_rate else seconds,)
     alone = row.figure is Figure.LATENCY
     options = RunOptions(activations=row.instances, set_size=1 if alone else row.set_size, num_iter=100)
-    times = Execution(loaded_from(program, Path()), options, device_cores=device_cores(program, options)[0]).times()
+    times = Execution(loaded_from(program, Path()), options).times()
     if alone:
         spans = between(times.rows, "channel_ns", "completed_ns"), times.latencies_ns()
         card, application = (float(np.percentile(span, 90)) / 1e9 for span in spans)

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyse_build import HMX, HVX, Reference, Span, run_of, total
+from analyse_build import CAUSE_OF_RULE, HMX, HVX, Reference, Span, run_of, total
 from opscope.analysis.analyse import analyse
 from opscope.analysis.causes import CAUSES
 from opscope.analysis.rules import RULES, finding_of
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.run_totals import with_breakdown
+from opscope.program.bounds import Bounds, UnitPeak
 from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.folder_reader import read_run
 from opscope.recording.run import CommandTable, Run
@@ -215,6 +216,23 @@ def test_a_finding_gains_no_more_than_it_costs(drawn: Drawn) -> None:
             if finding.predicted is not None and finding.cost_ns is not None:
                 assert 0 <= finding.predicted.gain_ns <= finding.cost_ns + len(analysis.work)
                 assert finding.predicted.latency_ns == analysis.work.wall_ns - finding.predicted.gain_ns
+
+
+@given(RUNS, st.sampled_from((0, 2, 6)))
+def test_no_finding_about_a_cause_costs_more_than_the_breakdown_has_of_it(drawn: Drawn, launch_ns: int) -> None:
+    """Commands begin with a launch, which is a cause of its own."""
+    run = _run(drawn)
+    rows = np.zeros(len(drawn[0]), COMMAND)
+    rows["route"] = -1
+    commands = replace(CommandTable.from_details(rows, ()), groups=("HVX",))
+    units = (UnitPeak("HVX", {"*": 1.0}, launch_cycles=launch_ns),)
+    info = replace(run.info, clocks_hz={"core": 1e9})
+    analysis = RunAnalysis(replace(run, commands=commands, bounds=Bounds(units=units), info=info))
+    found = analyse(analysis.run)
+    parts = {part.cause: part.ns for part in found.breakdown}
+    for finding in found.findings:
+        if finding.id in CAUSE_OF_RULE:
+            assert (finding.cost_ns or 0) <= parts[CAUSE_OF_RULE[finding.id]]
 
 
 @given(scheduled())

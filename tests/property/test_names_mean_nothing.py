@@ -1,41 +1,60 @@
-"""Names of a target are for people: whatever its parts are called, a run is bound by the same and says the same."""
+"""Names are for people: whatever parts of a target or nodes of a file are called, a run says the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from build import Sketch, mobilenet
+from compiler_build import build
+from importer_samples import SAMPLES
 from opscope.analysis.analyse import analyse
 from opscope.changes.changes import with_predictions
 from opscope.compiler import compile_graph
+from opscope.compiler.performance_warnings import performance_warnings
 from opscope.core.meaning import Does
+from opscope.estimate.build_report import report_model
 from opscope.estimate.price import Machine
 from opscope.gate.run_figures import of_run
 from opscope.graph.graph import DType, Graph
 from opscope.graph.kinds import KINDS, Family
+from opscope.importers.formats import read_profile
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Target
-from opscope.options import CompileOptions, ProfileOptions
-from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Program
+from opscope.options import CompileOptions, ProfileOptions, ReportOptions
+from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Group, Program
 from opscope.recording.finding import Finding, Findings
 from opscope.recording.run import Run
+from opscope.workflows.estimating import analysed_run
 from opscope.workflows.record import run_of
 from opscope.workflows.simulated_run import run_program
 
-SIMULATED = [name for name in targets.catalogue() if targets.load(name).is_compilable]
+ALL = list(targets.catalogue())
+SIMULATED = [name for name in ALL if targets.load(name).is_compilable]
 CORES = 4
-PLAIN = ("route", "memory", "engine", "word", "issuer")
+PLAIN = ("route", "memory", "engine", "word", "issuer", "target")
 MISLEADING = (  # every word that a classification of foreign files looks for, each where it does not belong
     "nccl peer htod",
     "read write dma",
     "CPU host dma barrier",
     "transpose copy semaphore endcyclestats wait",
     "Execution conv DDR",
+    "htp",
 )
+TAKEN = ("DDR", "VTCM", "HVX", "barrier", "DMA", "aic100-std")  # names that other targets have
+NODES = [  # imported files, and names of nodes in them that have a type
+    ("qnn_timeline.json", ("pre",)),
+    ("openvino_average.csv", ("/relu/Relu", "/fc/Gemm")),
+    ("tensorrt_layers.json", ("conv1 + relu1",)),
+    ("espdl_profile.txt", ("/features/0/Conv", "/classifier/Gemm")),
+    ("tflite_profile.csv", ("stem/conv",)),
+    ("rknn_board_1_5.txt", ("conv1", "Concat_94")),
+    ("stedgeai_v8.txt", ("conv_Conv_output_0", "fc_t")),
+]
 
 
 @dataclass(frozen=True)
@@ -53,13 +72,15 @@ class Told:
 
 def renamed(target: Target, words: tuple[str, ...]) -> Target:
     """The same target with every name another, and every reference to one following."""
-    route, memory, engine, command, issuer = words
+    route, memory, engine, command, issuer, name = words
     memories = {part.name: f"{memory} {n}" for n, part in enumerate(target.memories)} | {"": ""}
     engines = {part.name: f"{engine} {n}" for n, part in enumerate(target.engines)}
     layout, sequencer, pmu = target.layout, target.sequencer, target.pmu
     counted = {n: replace(e, counts=_counts(e.counts, engines)) for n, e in pmu.events.items()} if pmu else {}
     return replace(
         target,
+        name=name,
+        title=name,
         memories=tuple(replace(part, name=memories[part.name]) for part in target.memories),
         engines=tuple(replace(part, name=engines[part.name], memory=memories[part.memory]) for part in target.engines),
         routes=tuple(
@@ -105,12 +126,18 @@ def told(target: Target, graph: Graph) -> Told:
     run = run_of(recording, command=(), created="", sha256=None)
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
-    return _told(_predicted(run, found, program), run, target, numbered(target, program))
+    return _told(_predicted(run, found, program), run, target, numbered(target, program.groups))
 
 
-def numbered(target: Target, program: Program) -> dict[str, str]:
+def estimated(target: Target, graph: Graph) -> Told:
+    made = analysed_run(report_model(graph, target, ReportOptions(advise=False)), command=(), created="")
+    assert not made.run.info.classified
+    return _told(made.findings, made.run, target, numbered(target, ()))
+
+
+def numbered(target: Target, groups: Sequence[Group]) -> dict[str, str]:
     """Name of every thread group, memory and engine → one that is the same whatever these are called."""
-    parts = (("group", program.groups), ("memory", target.memories), ("engine", target.engines))
+    parts = (("group", groups), ("memory", target.memories), ("engine", target.engines))
     return {part.name: f"{word} {n}" for word, found in parts for n, part in enumerate(found)}
 
 
@@ -135,7 +162,8 @@ def _told(found: Findings, run: Run, target: Target, numbers: Mapping[str, str])
 
 def _numbered(metric: str, numbers: Mapping[str, str]) -> str:
     name, colon, selector = metric.partition(":")
-    return f"{name}{colon}{numbers.get(selector, selector)}"
+    is_named = name not in ("cause", "occupancy")  # words of ours
+    return f"{name}{colon}{numbers.get(selector, selector) if is_named else selector}"
 
 
 def _nameless(law: str, target: Target) -> str:
@@ -166,6 +194,49 @@ def test_whatever_parts_of_a_target_are_called_a_run_says_the_same(
     assert known.findings
     assert any(name.startswith("busy:") for name in known.metrics)
     assert told(renamed(target, words), graph) == known
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_whatever_parts_of_a_target_are_called_an_estimate_says_the_same(name: str) -> None:
+    target, graph = targets.load(name), network(quantised=True)
+    assert estimated(renamed(target, MISLEADING), graph) == estimated(target, graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [PLAIN, MISLEADING, TAKEN], ids=["plain", "misleading", "taken"])
+@pytest.mark.parametrize("quantised", [False, True], ids=["attention", "mobilenet"])
+def test_whatever_parts_of_any_target_are_called_an_estimate_says_the_same(
+    quantised: bool, words: tuple[str, ...]
+) -> None:
+    graph = network(quantised)
+    for target in map(targets.load, ALL):
+        assert estimated(renamed(target, words), graph) == estimated(target, graph), target.name
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_one_word_for_all_commands_changes_neither_a_run_nor_a_warning(name: str) -> None:
+    target, graph = targets.load(name), network(quantised=False)
+    forms = ("to_tiled", "from_tiled", "weights_to_tiled")
+    one = replace(target, commands=dict.fromkeys((*target.commands, *forms), "work"))
+    assert told(one, graph) == told(target, graph)
+    built, plain = (build(graph, each, cores=1) for each in (one, target))
+    assert performance_warnings(built.passed, built.program) == performance_warnings(plain.passed, plain.program)
+
+
+@pytest.mark.parametrize(("file", "names"), NODES)
+def test_nodes_of_an_imported_file_are_what_their_types_say(file: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    text = (SAMPLES / file).read_text()
+    for number, node in enumerate(names):
+        assert node in text
+        text = text.replace(node, f"transpose_wait_copy_dma_{number}")
+    (tmp_path / file).write_text(text)
+    known, other = (
+        run_of(read_profile(p), command=(), created="", sha256=None) for p in (SAMPLES / file, tmp_path / file)
+    )
+    assert analyse(other).breakdown == analyse(known).breakdown
+    kept = ["op", "type", "does", "on_cpu", "engine", "placed", "carries", "wall_ns"]
+    rows = [sorted([getattr(row, key) for key in kept] for row in run.summary.ops) for run in (known, other)]
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize("name", SIMULATED)

@@ -24,6 +24,16 @@ ROUTES = (
     RunRoute("DDR write", Carries.WRITE, "DDR"),
     RunRoute("multicast", Carries.MULTICAST, "VTCM"),
 )
+CAUSE_OF_RULE = {  # findings that say what one cause takes of the critical path
+    "layout": "layout",
+    "memory-transfers": "memory",
+    "link-transfers": "link",
+    "host-transfers": "host-link",
+    "launch": "launch",
+    "small-ops": "launch",
+    "host-bound": "host",
+    "gap": "unknown",
+}
 A, B, C = (OpInfo(name, kind, "", "") for name, kind in (("a", "MatMul"), ("b", "Transpose"), ("c", "Softmax")))
 
 

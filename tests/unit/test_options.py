@@ -69,3 +69,17 @@ def test_lists_and_text_become_what_the_fields_say() -> None:
 @pytest.mark.parametrize("kind", [CompileOptions, RunOptions, ProfileOptions, OpstatsOptions, ReportOptions])
 def test_every_flag_is_explained(kind: type) -> None:
     assert all(option.help for option in options_of(kind).values())
+
+
+@pytest.mark.parametrize("kind", [CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions])
+def test_the_default_of_every_option_is_a_value_that_it_takes(kind: type) -> None:
+    for name, option in options_of(kind).items():
+        default = getattr(kind(), name)
+        if option.least is not None and default is not None:
+            assert default >= option.least, name
+
+
+@pytest.mark.parametrize("name", ["activations", "threads", "seed", "num_samples"])
+def test_an_option_of_a_profile_and_of_a_run_is_the_same(name: str) -> None:
+    profile, run = (options_of(kind)[name] for kind in (ProfileOptions, RunOptions))
+    assert (profile.help, profile.least) == (run.help, run.least)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..recording.finding import OTHER_BOUND, Finding, Findings, OpSlack, in_order
+from ..recording.finding import OTHER_BOUND, OUTLIER, Finding, Findings, OpSlack, in_order
 from ..recording.run import Run
 from ..recording.trace import NONE
 from .laws import laws_of
@@ -53,9 +53,13 @@ def _classified(run: Run) -> tuple[str, ...]:
 
 
 def causes(analysis: RunAnalysis) -> tuple[Finding, ...]:
-    """What every rule finds, in their order."""
-    drafts = [draft for rule in RULES for draft in rule(analysis)]
-    return in_order(finding_of(analysis, draft) for draft in drafts)
+    """What every rule finds, costliest first; without what would save nothing, as other work is as long as it.
+
+    A time that is in doubt is told all the same: not what it takes is the news.
+    """
+    found = [finding_of(analysis, draft) for rule in RULES for draft in rule(analysis)]
+    kept = (each for each in found if each.id == OUTLIER or each.predicted is None or each.predicted.gain_ns > 0)
+    return in_order(kept)
 
 
 def op_slack(analysis: RunAnalysis) -> tuple[OpSlack, ...]:

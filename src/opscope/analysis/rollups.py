@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ..core.meaning import ROLLUPS
 from ..recording.finding import Rollup, RollupRow
+from ..recording.summary import NO_OP_NAME
 from .run_analysis import RunAnalysis
-from .totals.ops import OTHER
 
 UNKNOWN = "(not known)"
 
@@ -67,13 +67,13 @@ def _row(analysis: RunAnalysis, label: str, positions: list[int], whole: int, pa
 
 def _other(analysis: RunAnalysis, whole: int) -> RollupRow | None:
     """What belongs to no op, in the summary or on the critical path."""
-    total = next((op for op in analysis.run.summary.ops if op.name == OTHER), None)
+    total = next((op for op in analysis.run.summary.ops if op.op is None), None)
     left = int(analysis.path.ns.sum()) - int(analysis.op_path_ns.sum()) if analysis.has_timeline else 0
     if total is None and not left:
         return None
     busy = None if total is None else total.busy_ns
     return RollupRow(
-        OTHER,
+        NO_OP_NAME,
         0,
         busy,
         left if analysis.has_timeline else None,

@@ -77,6 +77,11 @@ class RunAnalysis:
         return self.path.of_activities(len(self.work))
 
     @cached_property
+    def caused_ns(self) -> Numbers:
+        """Per activity, what the breakdown counts of it as its cause: its part of the path without its launch."""
+        return self.path.of_causes(self.work.cause)
+
+    @cached_property
     def gap_ns(self) -> Numbers:
         """Per activity, how much of the critical path is the gap before it."""
         gaps = (self.path.is_gap == 1) & (self.path.activity != NONE)

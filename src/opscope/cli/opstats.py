@@ -7,10 +7,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ..commands.command import positive
 from ..commands.options import add_options, options_from
 from ..commands.progress import counted
 from ..core.errors import UsageError, printable
 from ..options import OpstatsOptions
+from .profile import show
 
 
 class OpstatsCommand:
@@ -36,13 +38,19 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         parser.add_argument("-o", "--output-dir", type=Path, default=Path(), metavar="DIR", help="default: here")
         add_options(parser, OpstatsOptions)
         parser.add_argument("-v", "--verbose", action="store_true", help="print what was decoded, and what is missing")
+        parser.add_argument(
+            "--top", type=positive, default=10, metavar="N", help="ops of the run to print (default 10)"
+        )
+        parser.add_argument("--json", action="store_true", help="with --run: print the run as JSON")
 
     def run(self, args: Namespace) -> int:
-        """Decode the buffers; return 2 if nothing could be written, 1 if some buffers are damaged."""
+        """Decode the buffers, show the run; return 2 if nothing could be written, 1 if some buffers are damaged."""
         from .. import api
 
         if not (args.summary or args.trace or args.run):
             raise UsageError("opstats: nothing to write; expected --summary, --trace or --run RUN")
+        if args.json and not args.run:
+            raise UsageError("opstats: --json prints a run; expected --run RUN too")
         options = options_from(args, OpstatsOptions, workers=os.cpu_count() or 1)
         outcome = api.opstats(
             args.qpc,
@@ -56,6 +64,8 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
             print(f"opscope: {printable(line, 4000)}", file=sys.stderr)
         for line in (*outcome.warnings, *(outcome.notes if args.verbose else ())):
             print(f"note: {printable(line, 4000)}", file=sys.stderr)
+        if outcome.recorded is not None:
+            show(outcome.recorded, as_json=args.json, top=args.top, more="--top N")
         for path in outcome.written:
             print(f"wrote {path}", file=sys.stderr)
         if not outcome.written:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.meaning import Direction, Does
 from ..estimate.kernels import padding
 from ..estimate.placement import place_op
-from ..program.program import NO_OP, Program
+from ..graph.graph import DType
+from ..program.program import NO_OP, Detail, Program
 from .plan import Plan
 
 CHURN_SHARE = 0.10  # of all vector work
 POOR_TILING = 1.5  # padded work over real work
 IMBALANCE = 1.25  # busiest core over the mean
+_PACKED = [dtype.label for dtype in DType if dtype.has_blocks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarnin
         *_poor_tiling(plan),
         *_spills(plan, program),
         *_imbalance(program),
-        *_churn(plan, program),
+        *_churn(program),
     ]
     return sorted(found, key=lambda warning: float("-inf") if warning.cycles is None else -warning.cycles)
 
@@ -89,16 +92,24 @@ def _imbalance(program: Program) -> Iterator[PerformanceWarning]:
         yield PerformanceWarning("imbalance", program.ops[op].name, text, float(busiest[op] - mean[op]))
 
 
-def _churn(plan: Plan, program: Program) -> Iterator[PerformanceWarning]:
-    names = plan.machine.target.commands
-    forms = {names.get(form, form) for form in ("to_tiled", "from_tiled", "weights_to_tiled")}
+def _churn(program: Program) -> Iterator[PerformanceWarning]:
+    """Conversions between layouts that ops need, of all work on the engine that does them."""
     table = program.commands
-    converting = np.isin(table["kind"], [number for number, kind in enumerate(program.kinds) if kind in forms])
-    vector = (table["group"] == 0) & (table["route"] < 0)
-    share = table["cycles"][converting].sum() / max(1, table["cycles"][vector].sum())
+    converts = np.array([_is_conversion(detail) for detail in program.details] or [False])
+    converting = (table["does"] == Does.LAYOUT) & (table["route"] < 0) & converts[table["detail"]]
+    if not converting.any():
+        return
+    engines = {program.groups[number].engine for number in np.unique(table["group"][converting]).tolist()}
+    groups = [number for number, group in enumerate(program.groups) if group.engine in engines]
+    cycles = table["cycles"][converting].sum()
+    share = cycles / max(1, table["cycles"][np.isin(table["group"], groups) & (table["route"] < 0)].sum())
     if share > CHURN_SHARE:
         ops, counts = np.unique(table["op"][converting], return_counts=True)
-        most = program.ops[ops[counts.argmax()]].name if len(ops) else ""
-        lanes = program.devices * program.cores
         text = f"layout conversions are {100 * share:.0f} % of vector work, most of them for this op"
-        yield PerformanceWarning("layout-churn", most, text, float(table["cycles"][converting].sum() / lanes))
+        lanes = program.devices * program.cores
+        yield PerformanceWarning("layout-churn", program.ops[ops[counts.argmax()]].name, text, float(cycles / lanes))
+
+
+def _is_conversion(detail: Detail) -> bool:
+    """Reads a tensor and writes none: it is the same in another layout. Blocks are unpacked, which is no layout."""
+    return all(operand.direction is Direction.IN and operand.dtype not in _PACKED for operand in detail.operands)

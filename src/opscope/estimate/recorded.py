@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..core.meaning import Carries, Does, LaneRole
 from ..graph.kinds import what_kind_does
 from ..machine.target import ANY, Holds, Target
-from ..program.program import COMMAND, NO_ROUTE, OpCycles, OpInfo
+from ..program.program import COMMAND, NO_OP, NO_ROUTE, OpCycles, OpInfo
 from ..recording.build import program_ops
 from ..recording.finding import Trial
 from ..recording.recording import Recording
@@ -20,7 +20,7 @@ from ..recording.summary import Energy, LaneTotal, Latency, MemoryTotal, OpTotal
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, SpanKind, Trace, blank_spans
 from .cost import CALL, EXCHANGE
 from .peaks import peaks_of
-from .recorded_arena import MARKS, Arena, arena_of
+from .recorded_arena import MARKS, Arena, Mark, arena_of
 from .recorded_operands import details_of, memories_of
 from .recorded_resources import outer_bytes, resource_cycles, resources_of
 from .report import Layer, Report
@@ -222,7 +222,7 @@ def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
     commands["op"], commands["route"] = [*range(count), *(mark.op for mark in arena.marks)], NO_ROUTE
     commands["kind"][count:] = [1 + MARKS.index(mark.kind) for mark in arena.marks]
     commands["detail"] = np.arange(len(commands))
-    commands["does"][:count] = [_does(layer) for layer in report.layers]
+    commands["does"] = [*map(_does, report.layers), *(_does_of_mark(mark, report.layers) for mark in arena.marks)]
     commands["ordinal"] = np.argsort(np.array(arena.order, np.int64))
     commands["macs"][:count] = [layer.macs for layer in report.layers]
     commands["out_bytes"][:count] = [layer.write_bytes for layer in report.layers]
@@ -234,6 +234,11 @@ def _commands(report: Report, arena: Arena) -> npt.NDArray[np.void]:
 
 def _does(layer: Layer) -> Does:
     return what_kind_does(layer.kind)
+
+
+def _does_of_mark(mark: Mark, layers: Sequence[Layer]) -> Does:
+    """Scratch is there for what its op does; inputs and outputs lie where they lie, and nothing is done."""
+    return Does.UNKNOWN if mark.op == NO_OP else _does(layers[mark.op])
 
 
 def _spent(layer: Layer) -> Mapping[Does, float]:
@@ -303,6 +308,7 @@ def _lanes(trace: Trace, wall: int | None) -> tuple[LaneTotal, ...]:
 
 
 def _op(number: int, layer: Layer, value: int | None, target: Target) -> OpTotal:
+    """A layer as the total of its op. Layers lie end to end: busy and wall time are the same, and nobody waits."""
     ns = None if layer.latency_s is None else _ns(layer)
     return OpTotal(
         name=layer.name,

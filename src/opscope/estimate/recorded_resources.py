@@ -36,6 +36,10 @@ def resources_of(report: Report) -> Resources:
 
 
 def _layer(layer: Layer, target: Target) -> LayerResources:
+    """What a Run keeps of a layer beside its time: figures and their parts.
+
+    What binds a layer of unknown cost is unknown too, and it has no parts.
+    """
     return LayerResources(
         op=layer.index,
         dtype=layer.dtype,

@@ -11,7 +11,7 @@ from .. import __version__
 from ..core.errors import UsageError, printable
 from ..core.keys import digest_of
 from ..core.provenance import Provenance
-from ..gate.figures import NO_OP_NAME, Figure, Figures, OpFigure, Spread
+from ..gate.figures import Figure, Figures, OpFigure, Row, Spread
 from ..gate.metrics import METRICS, rate_spread
 from ..gate.offload import offload_of
 from ..gate.run_figures import of_run
@@ -162,7 +162,8 @@ def op_columns(origin: Origin, figures: Figures, run: Run) -> Columns:
     """Every op of a cell, with what the comparison needs of it and what the summary has besides."""
     totals = {total.op: total for total in run.summary.ops}
     ops = figures.ops
-    rest = [totals.get(None if op.name == NO_OP_NAME else place) for place, op in enumerate(ops)]
+    positions = [None if op.row is Row.NO_OP else place for place, op in enumerate(ops)]
+    rest = [totals.get(position) for position in positions]
     of_ops = {name: [getattr(op, name) for op in ops] for name in ("name", "type", "engine", "location")}
     times = {name: [getattr(op, name) for op in ops] for name in ("wall_ns", "own_ns")}
     of_totals = {
@@ -173,7 +174,7 @@ def op_columns(origin: Origin, figures: Figures, run: Run) -> Columns:
     return {
         **of_ops,
         **times,
-        "position": [None if op.name == NO_OP_NAME else place for place, op in enumerate(ops)],
+        "position": positions,
         "samples": [_spread_row(op.spread) for op in ops],
         **of_totals,
     }
@@ -211,9 +212,9 @@ def figures_of_rows(cell: Mapping[str, object], ops: Sequence[Mapping[str, objec
 
 def _op_figure(op: Mapping[str, object]) -> OpFigure:
     name, kind, engine, location = (str(op[column] or "") for column in ("name", "type", "engine", "location"))
-    return OpFigure(
-        name, kind, engine, location, _number(op["wall_ns"]), _number(op["own_ns"]), spread_of_row(op["samples"])
-    )
+    walls, spread = (_number(op["wall_ns"]), _number(op["own_ns"])), spread_of_row(op["samples"])
+    row = Row.NO_OP if op["position"] is None else Row.OP
+    return OpFigure(name, kind, engine, location, *walls, spread, row=row)
 
 
 def _spread_row(spread: Spread | None) -> dict[str, object] | None:

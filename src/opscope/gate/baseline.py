@@ -10,14 +10,15 @@ import msgspec
 
 from ..core.errors import UsageError, printable
 from ..core.provenance import Provenance
-from .figures import OTHERS_NAME, Figure, Figures, Labels, OpFigure, Spread, known_labels
+from .figures import Figure, Figures, Labels, OpFigure, Row, Spread, known_labels
 from .metrics import METRICS, current_name, rate_spread
 
 SCHEMA = "opscope.baseline/1"
 _EXPECTED = f"expected {SCHEMA}, or the folder that `opscope profile MODEL -o RUN` leaves"
 MOST_OPS = 2000  # written one by one; the cheapest ops beyond this number are summed into one
 LARGEST_BYTES = 1 << 26
-_COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples", "module", "work")
+_COLUMNS = ("name", "type", "engine", "location", "wall_ns", "own_ns", "samples", "module", "work", "row")
+_NAMES = {Row.NO_OP: "(no op)", Row.OTHERS: "(other ops)"}  # by which files of earlier versions tell these rows
 
 
 class _Samples(msgspec.Struct):
@@ -45,6 +46,7 @@ class _Op(msgspec.Struct, array_like=True):
     samples: list[float] | None = None  # count, effective count, tick, quantiles
     module: str = ""
     work: dict[str, int] = {}
+    row: Row = Row.OP
 
 
 class _Head(msgspec.Struct):
@@ -60,6 +62,7 @@ class _File(msgspec.Struct):
     batch: int | None
     metrics: dict[str, _Metric]
     ops: list[_Op]
+    op_columns: list[str] = []
     sha256: str | None = None
     samples: _Samples | None = None
     caveats: list[str] = []
@@ -107,6 +110,8 @@ def _row(op: OpFigure) -> list[object]:
     row: list[object] = [op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns]
     spread = op.spread
     samples = spread and [spread.count, *map(_plain, (spread.effective, spread.tick, *spread.values))]
+    if op.row is not Row.OP:
+        return [*row, samples, op.module, dict(op.work), op.row]
     if op.work:
         return [*row, samples, op.module, dict(op.work)]
     if op.module:
@@ -183,7 +188,8 @@ def _largest_ops(ops: Sequence[OpFigure]) -> list[OpFigure]:
 def _sum_ops(ops: Sequence[OpFigure]) -> OpFigure:
     walls = [op.wall_ns for op in ops if op.wall_ns is not None]
     owns = [op.own_ns for op in ops if op.own_ns is not None]
-    return OpFigure(OTHERS_NAME, "", "", "", sum(walls) if walls else None, sum(owns) if owns else None)
+    times = sum(walls) if walls else None, sum(owns) if owns else None
+    return OpFigure(_NAMES[Row.OTHERS], "", "", "", *times, row=Row.OTHERS)
 
 
 def decode_baseline(data: bytes, *, source: str, label: str) -> Figures:
@@ -221,7 +227,7 @@ def _figures(found: _File, label: str) -> Figures:
         cores=found.cores,
         batch=found.batch,
         metrics=tuple(metrics),
-        ops=tuple(_op(op) for op in found.ops),
+        ops=tuple(_op(op if "row" in found.op_columns else _named(op)) for op in found.ops),
         caveats=tuple(found.caveats),
         unknown=found.unknown,
         backend=found.backend,
@@ -244,6 +250,11 @@ def _with_samples(metric: Figure, spread: Spread, batch: int | None) -> Figure:
     return metric
 
 
+def _named(op: _Op) -> _Op:
+    """Of a file of an earlier version, which has nothing but names."""
+    return msgspec.structs.replace(op, row=next((row for row, name in _NAMES.items() if name == op.name), Row.OP))
+
+
 def _op(op: _Op) -> OpFigure:
     spread = None
     if op.samples is not None:
@@ -252,5 +263,14 @@ def _op(op: _Op) -> OpFigure:
         count, effective, tick, *values = op.samples
         spread = Spread(int(count), effective, tuple(values), tick)
     return OpFigure(
-        op.name, op.type, op.engine, op.location, op.wall_ns, op.own_ns, spread, module=op.module, work=op.work
+        op.name,
+        op.type,
+        op.engine,
+        op.location,
+        op.wall_ns,
+        op.own_ns,
+        spread,
+        module=op.module,
+        work=op.work,
+        row=op.row,
     )

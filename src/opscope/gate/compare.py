@@ -23,7 +23,7 @@ from .comparison import (
     Part,
 )
 from .families import families_of
-from .figures import NO_OP_NAME, NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Spread, caveats_of, known_labels
+from .figures import NS, PER_SECOND, Figure, Figures, Labels, OpFigure, Row, Spread, caveats_of, known_labels
 from .limits import Limit, judge
 from .matching import match_ops
 from .metrics import METRICS
@@ -110,7 +110,7 @@ def _obstacles(base: Figures, new: Figures, matches: Sequence[Match]) -> Iterabl
 
 
 def _is_sure(match: Match, new: Figures) -> bool:
-    return match.how in (NAME, LOCATION, FUSED, SPLIT) and new.ops[match.new[0]].name != NO_OP_NAME
+    return match.how in (NAME, LOCATION, FUSED, SPLIT) and new.ops[match.new[0]].row is not Row.NO_OP
 
 
 def _metrics(runs: _Runs, seed: int) -> Iterable[Difference]:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from statistics import median
 
 from ..core.provenance import Provenance
 from ..core.units import LARGEST
-
-NO_OP_NAME = "(no op)"  # work that belongs to no op of the graph
-OTHERS_NAME = "(other ops)"  # ops that a baseline file has only the sum of
 
 EXACT = (  # the same input gives the same number
     Provenance.ESTIMATED,
@@ -24,6 +22,14 @@ EXACT = (  # the same input gives the same number
 )
 
 NS, BYTES, COUNT, PER_SECOND, JOULES = "ns", "bytes", "1", "1/s", "J"
+
+
+class Row(StrEnum):
+    """What a row of times is of; its name is for people."""
+
+    OP = "op"
+    NO_OP = "no-op"  # work that belongs to no op of the graph
+    OTHERS = "others"  # ops that a baseline file has only the sum of
 
 
 def check_range(name: str, *values: float | None) -> None:
@@ -76,7 +82,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class OpFigure:
-    """One op of a run."""
+    """One op of a run, or the row of what is none."""
 
     name: str
     type: str
@@ -88,6 +94,7 @@ class OpFigure:
     kind: str = ""  # the type in the vocabulary of a Graph, whatever the model's format calls it; empty: unknown
     module: str = ""  # path of the Python module that it was exported from; empty: unknown
     work: Mapping[str, int] = field(default_factory=dict)  # how much of what, by the names of op_causes
+    row: Row = Row.OP
 
     def __post_init__(self) -> None:
         check_range(self.name, self.wall_ns, self.own_ns, *self.work.values())

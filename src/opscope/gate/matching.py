@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
 from .comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
-from .figures import NO_OP_NAME, OTHERS_NAME, OpFigure
+from .figures import OpFigure, Row
 
 _SEPARATORS = re.compile(r"\s*(?:,|;|\||\+|&&)\s*")  # separators in the name of a fused op
 _POSITION = re.compile(r"(?:subgraph \d+ )?(?:node|operator|op|layer) \d+")  # an index, valid within one file only
@@ -60,7 +60,8 @@ class _Matching:
 
     def by_name(self) -> None:
         """Pair ops of the same name; ops that share a name are paired in order."""
-        self._pair_keys([(op.name,) for op in self.sides[0]], [(op.name,) for op in self.sides[1]], NAME)
+        base, new = ([(op.row, op.name) for op in side] for side in self.sides)
+        self._pair_keys(base, new, NAME)
 
     def by_origin(self) -> None:
         """Group an op with the ops of the other run that it is named after or says it was made from.
@@ -136,7 +137,7 @@ class _Matching:
         types = [_kind(ops[position]) for position in visible]
         keys: list[tuple[Hashable, ...] | None] = [None] * len(ops)
         for index, position in enumerate(visible):
-            if group_of[position] is None and types[index] and ops[position].name not in (NO_OP_NAME, OTHERS_NAME):
+            if group_of[position] is None and types[index] and ops[position].row is Row.OP:
                 neighbours = (*types[max(0, index - reach) : index], "→", *types[index + 1 : index + 1 + reach])
                 keys[position] = (gaps[position], types[index], *neighbours)
         return keys
@@ -159,8 +160,8 @@ class _Matching:
     def assign_to_pooled(self) -> None:
         """Where one side has only the sum of many ops, put the other side's unmatched ops into its group."""
         for side in (0, 1):
-            pooled = [p for p, op in enumerate(self.sides[side]) if op.name == OTHERS_NAME]
-            rest = [p for p in self.unmatched(1 - side) if self.sides[1 - side][p].name != NO_OP_NAME]
+            pooled = [p for p, op in enumerate(self.sides[side]) if op.row is Row.OTHERS]
+            rest = [p for p in self.unmatched(1 - side) if self.sides[1 - side][p].row is not Row.NO_OP]
             if pooled and rest and self.group_of[side][pooled[0]] is None:
                 self._absorb(side, pooled[0], rest)
                 self.method[-1] = STRUCTURE

@@ -10,7 +10,7 @@ from ..core.provenance import Provenance
 from ..recording.finding import BOUNDS, OTHER_BOUND
 from ..recording.language_model import LanguageModel, Ranged
 from ..recording.summary import OCCUPANCY, LaneTotal, Share, Summary
-from .figures import BYTES, COUNT, JOULES, NO_OP_NAME, NS, PER_SECOND, Figure, Spread
+from .figures import BYTES, COUNT, JOULES, NS, PER_SECOND, Figure, Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _values(summary: Summary) -> Iterator[tuple[str, float | None]]:
     yield from _causes(summary.breakdown)
     yield from _by_name("occupancy", ((share.cause, round(share.ns)) for share in summary.occupancy))
     yield "macs", known_sum(op.macs for op in summary.ops)
-    yield "ops", sum(1 for op in summary.ops if op.wall_ns is not None and op.name != NO_OP_NAME) or None
+    yield "ops", sum(1 for op in summary.ops if op.wall_ns is not None and op.op is not None) or None
     yield "commands", known_sum(op.commands for op in summary.ops)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..recording.recording import Placed
 from ..recording.run import Run
-from .figures import NO_OP_NAME, Figures
+from .figures import Figures
 
 _NO_WORK = (Placed.FUSED, Placed.REMOVED, Placed.INSERTED)  # ops that are none, or that nobody chose a place for
 MOST_LEFT = 20  # kinds of ops that are named
@@ -33,7 +33,7 @@ class Offload:
 
 def offload_of(figures: Figures, run: Run) -> Offload:
     """Who runs the ops of a run; `figures` are those of the run, whose op times do not overlap."""
-    totals = [total for total in run.summary.ops if total.name != NO_OP_NAME and total.placed not in _NO_WORK]
+    totals = [total for total in run.summary.ops if total.op is not None and total.placed not in _NO_WORK]
     if not totals:
         return Offload(None, None, ())
     counts = Counter((total.type, total.reason) for total in totals if total.on_cpu)

@@ -12,15 +12,16 @@ from ..core.provenance import Provenance
 from ..core.units import format_bytes
 from ..program.program import OpCycles, OpInfo
 from ..recording.run import Run, RunInfo
-from ..recording.summary import OpTotal, Summary
+from ..recording.summary import NO_OP_NAME, OpTotal, Summary
 from ..recording.trace import OpSpans
 from ..recording.unknown import in_a_line, unknown_of
 from .bootstrap import spread_of, tick_of
-from .figures import EXACT, NO_OP_NAME, Figures, OpFigure, Spread
+from .figures import EXACT, Figures, OpFigure, Row, Spread
 from .metrics import METRICS, figures_of
 from .op_causes import COMMANDS, CYCLES, MACS, MOVED_BYTES
 from .op_times import Work, own_times, wall_times
 
+CUSTOM = "custom"  # a kind that tells nothing: two such ops may be anything
 Floats = npt.NDArray[np.float64]
 
 _ORIGIN = (  # options that say where a run is from, not what was chosen; cores and devices have fields of their own
@@ -136,8 +137,7 @@ def _ops(
     timed: bool,
 ) -> list[OpFigure]:
     """In the order of the model; work of no op last."""
-    totals = {total.op: total for total in summary.ops if total.op is not None}
-    totals |= {len(ops): total for total in summary.ops if total.op is None and total.name == NO_OP_NAME}
+    totals = {len(ops) if total.op is None else total.op: total for total in summary.ops}
     no_op = len(ops) in totals or (own is not None and own[len(ops)] > 0)
     infos = [*ops, OpInfo(NO_OP_NAME, "", "", "")] if no_op else list(ops)
     cycles = _cycles_of(op_cycles)
@@ -155,8 +155,10 @@ def _ops(
                 wall_ns=round(spread.median) if spread is not None else wall,
                 own_ns=None if own is None or info.unknown else round(float(own[number])),
                 spread=spread,
+                kind="" if info.kind == CUSTOM else info.kind,
                 module=info.module,
                 work=_work(found, cycles.get(number, {})),
+                row=Row.OP if number < len(ops) else Row.NO_OP,
             )
         )
     return rows

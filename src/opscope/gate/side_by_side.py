@@ -8,7 +8,7 @@ from ..analysis.rollups import known_sum
 from ..core.units import UNKNOWN
 from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
 from .families import families_of, farthest
-from .figures import NO_OP_NAME, NS, Figures, Labels, caveats_of
+from .figures import NS, Figures, Labels, Row, caveats_of
 from .matching import match_ops
 from .metrics import METRICS
 
@@ -61,7 +61,7 @@ def _op_groups(runs: Sequence[Figures]) -> tuple[list[list[list[int]]], tuple[in
             nodes = [*match.base, *(offsets[number] + position for position in match.new)]
             _join(parent, nodes)
         together = [match for match in matches if match.how not in (ADDED, REMOVED)]
-        matched.append(sum(len(match.new) for match in together if run.ops[match.new[0]].name != NO_OP_NAME))
+        matched.append(sum(len(match.new) for match in together if run.ops[match.new[0]].row is not Row.NO_OP))
         likely.append(sum(1 for match in together if match.how == STRUCTURE))
     _join_names(runs, offsets, parent)
     groups: dict[int, list[list[int]]] = {}
@@ -74,15 +74,16 @@ def _op_groups(runs: Sequence[Figures]) -> tuple[list[list[list[int]]], tuple[in
 
 def _join_names(runs: Sequence[Figures], offsets: Sequence[int], parent: list[int]) -> None:
     """Ops that the first run does not have are the same in others where their names are."""
-    known = {op.name for op in runs[0].ops}
-    seen: dict[str, int] = {}
+    known = {(op.row, op.name) for op in runs[0].ops}
+    seen: dict[tuple[Row, str], int] = {}
     for number, run in enumerate(runs[1:], start=1):
-        own: set[str] = set()
+        own: set[tuple[Row, str]] = set()
         for position, op in enumerate(run.ops):
-            if op.name not in known and op.name not in own:
-                own.add(op.name)
+            key = (op.row, op.name)
+            if key not in known and key not in own:
+                own.add(key)
                 node = offsets[number] + position
-                _join(parent, [seen.setdefault(op.name, node), node])
+                _join(parent, [seen.setdefault(key, node), node])
 
 
 def _root(parent: list[int], node: int) -> int:

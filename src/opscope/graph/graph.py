@@ -115,6 +115,14 @@ class DType(Enum):
         return self.label[0] in "fbc" and self is not DType.BOOL
 
 
+_BY_LABEL = {dtype.label: dtype for dtype in DType}
+
+
+def bytes_of(label: str, shape: Sequence[int]) -> Bytes:
+    """Bytes of a tensor of the type with that label; 0 where the type is not known, or has no size."""
+    return _BY_LABEL.get(label, DType.UNKNOWN).size_bytes(prod(max(0, extent) for extent in shape))
+
+
 class Role(Enum):
     """How a tensor is used in the graph."""
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isfinite
 from pathlib import Path
 from types import UnionType
@@ -95,6 +95,12 @@ def load(name: str) -> Target:
     path = file_of(name)
     if path is None:
         raise unknown(name)
+    return installed(path)
+
+
+@cache  # as above: several stages of one command ask for the same target
+def installed(path: Path) -> Target:
+    """The target of a file of the catalogue, read once."""
     return read(path)
 
 

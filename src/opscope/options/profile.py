@@ -6,7 +6,22 @@ from dataclasses import dataclass, field
 
 from ..core.errors import UsageError
 from . import KV_CACHES, Shapes, check_words, shown
-from .shared import BATCH, CORES, DEVICES, KV_CACHE, PARALLEL, PMU_RECIPE, PRECISION, SHAPES_FROM_RUN
+from .shared import (
+    ACTIVATIONS,
+    BATCH,
+    CORES,
+    DEVICES,
+    KV_CACHE,
+    PARALLEL,
+    PMU_RECIPE,
+    PRECISION,
+    SEED,
+    SHAPES_FROM_RUN,
+    THREADS,
+    num_iter,
+    num_samples,
+    set_size,
+)
 
 LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
@@ -27,12 +42,12 @@ class ProfileOptions:
         metadata=shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),
     )
     pmu_recipe: str | None = field(default=None, metadata=PMU_RECIPE)
-    num_iter: int = field(default=10, metadata=shown("inferences to run (default 10)", "N", least=1))
-    num_samples: int = field(default=1, metadata=shown("inferences to profile in full (default 1)", "N", least=1))
-    activations: int = field(default=1, metadata=shown("instances of the program at once (default 1)", "N", least=1))
-    set_size: int = field(default=1, metadata=shown("inferences in flight (default 1)", "N", least=1))
-    threads: int = field(default=4, metadata=shown("host threads per instance (default 4)", "N", least=1))
-    seed: int = field(default=0, metadata=shown("seed of everything that varies (default 0)", "N", least=1))
+    num_iter: int = field(default=10, metadata=num_iter(10))
+    num_samples: int = field(default=1, metadata=num_samples())
+    activations: int = field(default=1, metadata=ACTIVATIONS)
+    set_size: int = field(default=1, metadata=set_size(1))
+    threads: int = field(default=4, metadata=THREADS)
+    seed: int = field(default=0, metadata=SEED)
     shapes: Shapes = field(default_factory=dict)
     ddr_stats: bool = True
 

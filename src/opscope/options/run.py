@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..core.errors import UsageError
 from . import check_words, shown
+from .shared import ACTIVATIONS, SEED, THREADS, num_iter, num_samples, set_size
 
 MOST_ACTIVATIONS = 4096
 MOST_INFERENCES = 10_000_000  # a row of all times each: more would not fit in memory
@@ -20,14 +21,14 @@ class RunOptions:
     """How much work, how much of it at once, which part of it is profiled, and what is written."""
 
     save_outputs: bool = field(default=False, metadata=shown("run the original model, write outputs as .npy or .npz"))
-    num_iter: int | None = field(default=None, metadata=shown("inferences per activation (default 40)", "N", least=1))
+    num_iter: int | None = field(default=None, metadata=num_iter(DEFAULT_ITERATIONS))
     time: float | None = field(
         default=None, metadata=shown("enqueue inferences for this many seconds of simulated time", "S")
     )
-    activations: int = field(default=1, metadata=shown("instances of the program at once (default 1)", "N", least=1))
-    set_size: int = field(default=10, metadata=shown("inferences in flight per activation (default 10)", "N", least=1))
-    threads: int = field(default=4, metadata=shown("host threads per activation (default 4)", "N", least=1))
-    seed: int = field(default=0, metadata=shown("seed of random inputs and of varied times (default 0)", "N", least=0))
+    activations: int = field(default=1, metadata=ACTIVATIONS)
+    set_size: int = field(default=10, metadata=set_size(10))
+    threads: int = field(default=4, metadata=THREADS)
+    seed: int = field(default=0, metadata=SEED)
     profile: tuple[str, ...] = field(
         default=(),
         metadata=shown(
@@ -41,10 +42,7 @@ class RunOptions:
         default=Path(),
         metadata=shown("folder, must exist (default: here)", "DIR", flags=("-o", "--out-dir"), group="profiling"),
     )
-    num_samples: int = field(
-        default=1,
-        metadata=shown("inferences of each activation to profile (default 1)", "N", least=1, group="profiling"),
-    )
+    num_samples: int = field(default=1, metadata=num_samples("profiling"))
     start_iter: int = field(
         default=0, metadata=shown("first inference to profile (default 0)", "N", least=0, group="profiling")
     )

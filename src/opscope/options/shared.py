@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..core.random_arrays import RANDOM_INPUTS
-from . import KV_CACHES, shown
+from . import KV_CACHES, Option, shown
 
 CORES = shown("cores to use per device (default: all)", "N", least=1)
 DEVICES = shown("devices to use (default 1)", "N", least=1)
@@ -29,4 +31,22 @@ PARALLEL = shown(
     "how devices share the work: each op, stages of the network, or what is faster (default auto)",
     choices=("auto", "tensor", "pipeline"),
 )
+ACTIVATIONS = shown("instances of the program at once (default 1)", "N", least=1)
+THREADS = shown("host threads per activation (default 4)", "N", least=1)
+SEED = shown("seed of random inputs and of varied times (default 0)", "N", least=0)
 PMU_RECIPE = shown("count a named set of PMU events", "R", group="statistics")
+
+
+def num_iter(default: int) -> Mapping[str, Option]:
+    """How many inferences run."""
+    return shown(f"inferences per activation (default {default})", "N", least=1)
+
+
+def set_size(default: int) -> Mapping[str, Option]:
+    """How many inferences are on their way at once."""
+    return shown(f"inferences in flight per activation (default {default})", "N", least=1)
+
+
+def num_samples(group: str = "") -> Mapping[str, Option]:
+    """How many inferences are looked at; `group` is the heading in the help."""
+    return shown("inferences of each activation to profile in full (default 1)", "N", least=1, group=group)

@@ -68,6 +68,7 @@ _META_FIELDS = (
     "model",
     "notes",
     "retained",
+    "device_cores",
 )
 
 
@@ -218,6 +219,7 @@ def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -
         ),
         bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
         retained=_texts(fields.get("retained", [])),
+        device_cores=None if fields.get("device_cores") is None else _integer(fields["device_cores"]),
     )
 
 

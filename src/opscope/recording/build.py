@@ -47,6 +47,10 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
 def _info(
     recording: Recording, summary: Summary, *, command: tuple[str, ...], created: str, sha256: str | None
 ) -> RunInfo:
+    """What the source says of itself; what it does not say is read off its lanes, or is unknown.
+
+    Devices and cores are at least as many as lanes name, and one where none is named.
+    """
     clock = recording.value(CLOCK)
     lanes = recording.trace.lanes
     return RunInfo(
@@ -197,12 +201,12 @@ def _share(part: int | None, whole: int) -> float | None:
 
 def program_ops(ops: Sequence[OpInfo], totals: Summary) -> tuple[OpRecord, ...]:
     """Ops of a program, in its order, with what the totals of its run say of them."""
-    known = {total.name: total for total in reversed(totals.ops)}
+    known = {total.op: total for total in totals.ops}
     records = (
         OpRecord(op.name, op.type, op.kind, op.location, unknown=op.unknown, module=op.module, line=op.line)
         for op in ops
     )
-    return tuple(_with_total(record, known.get(record.name)) for record in records)
+    return tuple(_with_total(record, known.get(number)) for number, record in enumerate(records))
 
 
 def _with_total(op: OpRecord, total: OpTotal | None) -> OpRecord:

@@ -118,6 +118,20 @@ def does_of_work(name: str, type_: str = "") -> Does:
     return typed if typed is Does.LAYOUT or (found is Does.UNKNOWN and typed is Does.COMPUTE) else found
 
 
+def does_of_op_work(name: str, op: OpInfo | None) -> Does:
+    """Of work that is called like its op, as in `/block/conv_kernel_time`, the type of the op says what it does.
+
+    Nodes are called as people like: a Conv in a block called `transpose` changes no layout. Where the type says
+    nothing, or the work has a name of its own, as a kernel has, that name does.
+    """
+    if op is None:
+        return does_of_work(name)
+    rest = name[len(op.name) :]
+    is_called_so = bool(op.name and op.type) and name.startswith(op.name) and not rest[:1].isalnum()
+    found = does_of_work(rest, op.type) if is_called_so else Does.UNKNOWN
+    return does_of_work(name, op.type) if found is Does.UNKNOWN else found
+
+
 def does_of_kernel(name: str) -> Does:
     """Of what a source calls a kernel: it computes, unless its name says that it does something else."""
     found = _by_words(name)
@@ -242,12 +256,11 @@ def _commands(commands: CommandTable, ops: Sequence[OpInfo]) -> CommandTable:
 def _of_pairs(
     names: Sequence[str], name: npt.NDArray[np.generic], ops: Sequence[OpInfo], op: npt.NDArray[np.generic]
 ) -> Numbers:
-    """What work does by its name and the type of its op; every pair is asked once."""
-    types = list(dict.fromkeys(["", *(op.type for op in ops)]))
-    number = {word: place for place, word in enumerate(types)}
-    of_op = np.array([*(number[op.type] for op in ops), 0])
-    codes, place = np.unique(name.astype(np.int64) * len(types) + of_op[op], return_inverse=True)
-    found = [does_of_work(names[code // len(types)], types[code % len(types)]) for code in codes.tolist()]
+    """What work does by its name and its op; every pair is asked once."""
+    known, count = (*ops, None), len(ops) + 1
+    of = op.astype(np.int64)  # none is the last of them
+    codes, place = np.unique(name.astype(np.int64) * count + np.where(of == NONE, len(ops), of), return_inverse=True)
+    found = [does_of_op_work(names[code // count], known[code % count]) for code in codes.tolist()]
     of_pair: Numbers = np.array([int(does) for does in found] or [0], np.int64)
     return of_pair[place.reshape(-1)]
 

@@ -301,6 +301,11 @@ def _counters(table: pa.Table, bounds: _Bounds) -> tuple[tuple[CounterTrack, ...
 
 
 def _commands(tables: Mapping[str, pa.Table], bounds: _Bounds) -> CommandTable:
+    """The commands of a folder, with their words as positions in lists again.
+
+    Commands of one tile share a detail. Folders of earlier versions have no number of it: there a detail is a
+    combination of words, and its operands are read from one of them.
+    """
     table = tables["commands"]
     words, columns = _words_of("commands", table), _numbers_of("commands", table, bounds)
     for key in ("group", "route", "kind"):

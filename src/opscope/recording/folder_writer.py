@@ -262,6 +262,10 @@ def _ops_table(ops: Sequence[OpInfo]) -> pa.Table:
 
 
 def _commands_table(table: CommandTable) -> pa.Table:
+    """One row per command, with words and not positions: any tool that reads Parquet can read it.
+
+    Operands stand here as text, for people; the table of operands has them as columns.
+    """
     import pyarrow as pa
 
     commands, detail = table.rows, table.rows["detail"].astype(np.int64)

@@ -184,6 +184,9 @@ class LaneTotal:
         return self.busy_ns / self.wall_ns if self.wall_ns else 0.0
 
 
+NO_OP_NAME = "(no op)"  # how work that belongs to no op of the graph is shown; what says so is that `op` is None
+
+
 @dataclass(frozen=True, slots=True)
 class OpTotal:
     """One graph op, or all ops of one layer, over all cores."""

@@ -137,7 +137,7 @@ def _group_or_entry(entries: Sequence[CatalogueEntry], word: str) -> Sequence[Ca
 
 
 def _tellers(entry: CatalogueEntry, model: Path, allowed: Sequence[str]) -> tuple[list[Source], str]:
-    """Who tells: the best source that can, and all who tell the same kind; and why not a better one.
+    """Where numbers come from: the best source that works, and all of the same kind; and why not a better one.
 
     With `allowed`, each of these that knows the chip.
     """
@@ -145,7 +145,10 @@ def _tellers(entry: CatalogueEntry, model: Path, allowed: Sequence[str]) -> tupl
     if allowed:
         why_not = {source: why for source, why in why_not.items() if source.backend in allowed}
         if not why_not:
-            return [], f"{' and '.join(allowed)} cannot tell; {', '.join(s.backend for s in entry.sources)} could"
+            return (
+                [],
+                f"{' and '.join(allowed)} cannot be asked about it, {', '.join(s.backend for s in entry.sources)} can",
+            )
     able = [source for source in why_not if not why_not[source]]
     if not able:
         return [], "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
@@ -153,7 +156,7 @@ def _tellers(entry: CatalogueEntry, model: Path, allowed: Sequence[str]) -> tupl
     better = [source for source in why_not if why_not[source] and source.rank < able[0].rank]
     problem = "; ".join(f"{source.backend} {why_not[source]}" for source in better)
     if problem:
-        problem = f"{able[0].backend} tells; {problem}"
+        problem = f"numbers come from {able[0].backend}: {problem}"
     if allowed:
         return able, problem
     return [able[0], *(each for each in able[1:] if each.rank[0] == kind and each.backend not in OWN)], problem

@@ -42,7 +42,7 @@ class Choice:
 def listed() -> tuple[CatalogueEntry, ...]:
     """Every entry, by plug-in."""
     files = targets.catalogue()
-    found = {name: _of_file(targets.read(path), _owner(path)) for name, path in files.items()}
+    found = {name: _of_file(targets.installed(path), _owner(path)) for name, path in files.items()}
     for known in known_entries():
         if known.entry.name not in found and targets.file_of(known.entry.name) is None:
             found[known.entry.name] = _of_entry(known)
@@ -67,7 +67,7 @@ def find(name: str) -> CatalogueEntry:
         return replace(_of_file(target, None), file=file)
     path = targets.file_of(name)
     if path is not None:
-        return _of_file(targets.read(path), _owner(path))
+        return _of_file(targets.installed(path), _owner(path))
     found = called(name)
     if not found:
         raise targets.unknown(name)
@@ -135,7 +135,7 @@ def _best(
     able = [source for source in entry.sources if not why_not[source]]
     if not able:
         reasons = "; ".join(f"{source.backend} {why}" for source, why in why_not.items())
-        raise UsageError(f"{entry.name}: no source can tell here: {reasons}; expected one that can")
+        raise UsageError(f"{entry.name}: no source of numbers can be used here: {reasons}; expected one that can")
     given = {name for name, value in options.items() if value}
     able.sort(key=lambda source: (source.rank, bool(source.models) and bool(form) and form not in source.models))
     fitting = [source for source in able if given <= _option_names(source.backend)] or able
@@ -175,9 +175,12 @@ def _note(entry: CatalogueEntry, best: Source, why_not: Mapping[Source, str]) ->
     if all(source.backend in OWN for source in (best, *could, *better)) or not (could or better):
         return ""
     how = f" ({best.tells[0]}, {WHY[best.tells[0]]})" if best.tells else ""
-    parts = [f"{entry.name}: {best.backend}{how} tells"]
-    parts += [f"{source.backend} {why_not[source]}" for source in better]
-    parts += [f"--backend {' or '.join(source.backend for source in could)} could too"] if could else []
+    parts = [f"{entry.name}: numbers come from {best.backend}{how}"]
+    if better:
+        parts.append(
+            "a better source cannot be used: " + ", ".join(f"{each.backend} {why_not[each]}" for each in better)
+        )
+    parts += [f"--backend {' or '.join(source.backend for source in could)} has some too"] if could else []
     return "; ".join(parts)
 
 

@@ -17,7 +17,7 @@ from ..core.meaning import ALLOWABLE, COMPARED_BY
 from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
 from ..gate.compare import compare as compare_figures
 from ..gate.comparison import Comparison, SideBySide
-from ..gate.figures import NO_OP_NAME, OTHERS_NAME, Figures, Labels, known_labels
+from ..gate.figures import Figures, Labels, Row, known_labels
 from ..gate.limits import parse_limit
 from ..gate.run_figures import figures_of_parts, of_run
 from ..gate.side_by_side import side_by_side as put_side_by_side
@@ -29,7 +29,7 @@ Source = str | Path | Run | Figures  # folder of a run, profile or baseline file
 
 def _structure(run: Figures) -> Structure:
     """Layer and block of every row; a row that is no op of the model is under its own name."""
-    places = [place for place, op in enumerate(run.ops) if op.name not in (NO_OP_NAME, OTHERS_NAME)]
+    places = [place for place, op in enumerate(run.ops) if op.row is Row.OP]
     found = structure_of([run.ops[place] for place in places])
     layers, blocks = [op.name for op in run.ops], [op.name for op in run.ops]
     for place, layer, block in zip(places, found.layers, found.blocks, strict=True):
@@ -53,6 +53,8 @@ def figures_of(source: Source, *, label: str | None = None) -> Figures:
 
 def with_kinds(figures: Figures) -> Figures:
     """Types in the vocabulary of a Graph, so that a network in two formats has ops of the same kinds."""
+    if all(op.kind or not op.type for op in figures.ops):
+        return figures
     kinds = _kinds_of_types()
     ops = (op if op.kind else replace(op, kind=kinds.get(op.type, "")) for op in figures.ops)
     return replace(figures, ops=tuple(ops))

@@ -183,7 +183,7 @@ class Decoder:
         if capture.level < OP_LEVEL:
             outcome.warnings.append(
                 f"stats level {capture.level} has no operator cycle counts: the summary has no op table and the trace "
-                "no operators; compile with -stats-level=70"
+                "no operators; compile with --stats-level 70"
             )
         if not self.options.summary:
             return

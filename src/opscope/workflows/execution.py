@@ -166,16 +166,11 @@ class Sample:
 class Execution:
     """A program on its simulated device: times of every inference, and captures of those that are asked for."""
 
-    def __init__(
-        self, loaded: Loaded, options: RunOptions, *, device_cores: int | None, share: Share | None = None
-    ) -> None:
-        """`device_cores` is what a device of the target has; None: unknown, so activations take turns.
-
-        `share` is what the program has of the device where others run beside it; None: all of it.
-        """
+    def __init__(self, loaded: Loaded, options: RunOptions, *, share: Share | None = None) -> None:
+        """`share` is what the program has of the device where others run beside it; None: all of it."""
         program = loaded.program
         self.loaded, self.options = loaded, options
-        self.share = share or Share(1 if device_cores is None else slots_of(program, device_cores))
+        self.share = share or Share(slots_of(program))
         self.slots = self.share.slots
         self.at_once = min(options.activations, self.slots)
         self.program, cycles = beside_others(program, self.at_once - 1 + self.share.foreign, seed=options.seed)
@@ -261,8 +256,7 @@ def profile_once(execution: Execution) -> tuple[Sample, Trace]:
 
 def benchmark(loaded: Loaded, options: RunOptions) -> tuple[HostTimes, RunStatistics]:
     """A run that leaves no files."""
-    have_cores, _ = device_cores(loaded.program, options)
-    execution = Execution(loaded, options, device_cores=have_cores)
+    execution = Execution(loaded, options)
     times = execution.times()
     return times, run_statistics(execution.program, times, [])
 
@@ -303,14 +297,12 @@ def execute(
     """Run a loaded program, write the files of the profiles asked for, and sum up."""
     from .profile_files import ProfileWriter, write_outputs
 
-    have_cores, notes = device_cores(loaded.program, options)
-    execution = Execution(loaded, options, device_cores=have_cores, share=share)
+    execution = Execution(loaded, options, share=share)
     times = execution.times(progress)
     sampling = choose_samples(times, options)
     writer = ProfileWriter(execution, times, sampling, options.profile, options.out_dir, progress)
     writer.run()
-    if not writer.interrupted:
-        notes += write_outputs(writer, outputs or {})
+    unwritten = [] if writer.interrupted else write_outputs(writer, outputs or {})
     samples = writer.samples or _steady_sample(execution, times)
     return RunOutcome(
         program=loaded.program,
@@ -319,7 +311,7 @@ def execute(
         statistics=run_statistics(execution.program, times, samples),
         outputs=outputs,
         written=tuple(writer.written),
-        notes=(*loaded.program.notes, *notes, *_notes(execution, times, writer)),
+        notes=(*loaded.program.notes, *unwritten, *_notes(execution, times, writer)),
         interrupted=writer.interrupted,
     )
 
@@ -332,24 +324,6 @@ def _steady_sample(execution: Execution, times: HostTimes) -> list[dict[str, flo
     return [counted(execution.program, execution.capture(times.rows[:1]).captures)]
 
 
-def device_cores(program: Program, options: RunOptions) -> tuple[int | None, list[str]]:
-    """Of the catalogue only: a name in a program file must not make us read another file."""
-    from ..machine import catalogue as targets
-
-    if program.target in targets.catalogue():
-        return round(targets.load(program.target).topology.cores.value), []
-    if options.activations == 1:
-        return None, []
-    name = printable(program.target)
-    return None, [f"target {name} is not in the catalogue, so its cores are unknown: activations take turns"]
-
-
-def activations_at_once(program: Program, options: RunOptions) -> int:
-    """How many of the activations asked for run at the same time, each on cores of its own."""
-    have_cores, _ = device_cores(program, options)
-    return 1 if have_cores is None else min(options.activations, slots_of(program, have_cores))
-
-
 def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> list[str]:
     """What was simulated in full, and what limits the run."""
     options, level = execution.options, execution.program.stats.level
@@ -358,6 +332,8 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
         f"simulated {simulated} of {count} inferences in full; the others take the steady time with seeded variation"
     ]
     if options.activations > 1:
+        if execution.program.device_cores is None:
+            notes.append("the program does not say how many cores a device has: compile it again to use them all")
         notes.append(
             f"{execution.program.cores} cores an activation: {execution.slots} run at once, more of them queue"
         )

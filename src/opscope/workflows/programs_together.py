@@ -13,7 +13,7 @@ from ..device.host.pipeline import Progress
 from ..options import RunOptions
 from ..program.program import NO_ROUTE, Program
 from ..simulation import simulate
-from .execution import Loaded, RunOutcome, Share, check_run, device_cores, execute, load_fitting
+from .execution import Loaded, RunOutcome, Share, check_run, execute, load_fitting
 
 
 def run_programs(
@@ -39,7 +39,7 @@ def run_programs(
 
 def _shares(loaded: Sequence[Loaded], options: RunOptions) -> list[Share]:
     programs = [each.program for each in loaded]
-    slots = share_cores([p.cores for p in programs], options.activations, _cores_of(programs, options))
+    slots = share_cores([p.cores for p in programs], options.activations, _cores_of(programs))
     demand = [_bytes_per_second(program, seed=options.seed) for program in programs]
     running = [count * own for count, own in zip(slots, demand, strict=True)]
     shares, first = [], 0
@@ -65,14 +65,14 @@ def share_cores(cores: Sequence[int], activations: int, have: int) -> list[int]:
     return slots
 
 
-def _cores_of(programs: Sequence[Program], options: RunOptions) -> int:
+def _cores_of(programs: Sequence[Program]) -> int:
     """Cores of the one device that all programs are compiled for."""
     targets = list(dict.fromkeys((program.target, program.devices) for program in programs))
     if len(targets) > 1:
         words = " and ".join(f"{devices} × {printable(name)}" for name, devices in targets)
         raise UsageError(f"programs for {words}; expected programs for the same devices to run at once")
-    have, _ = device_cores(programs[0], options)
-    return sum(program.cores for program in programs) if have is None else have
+    known = [program.device_cores for program in programs if program.device_cores is not None]
+    return min(known, default=sum(program.cores for program in programs))
 
 
 def _bytes_per_second(program: Program, *, seed: int) -> float:

@@ -19,7 +19,7 @@ from ..recording.host_times import STAGES, Rows, between
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
 from ..recording.summary import HostStage
-from .execution import Execution, activations_at_once, device_cores, loaded_from
+from .execution import Execution, loaded_from
 from .program_recording import recording_of
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -
 
     Activations that run at once share the memory at both ends, too.
     """
-    from ..device.host.sharing import beside_others
+    from ..device.host.sharing import beside_others, slots_of
 
     found = []
     for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(target, compile_options(options), corner=corner)
-        others = activations_at_once(program, part_of(RunOptions, options)) - 1
+        others = min(options.activations, slots_of(program)) - 1
         _, cycles = beside_others(program, others, seed=options.seed)
         found.append(cycles / program.clock_hz * 1e9)
     low, high = range_with(target.model_error, found[0], found[1:])
@@ -87,7 +87,7 @@ def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Reco
     step("running")
     loaded = loaded_from(program, Path())
     options = part_of(RunOptions, chosen)
-    execution = Execution(loaded, options, device_cores=device_cores(program, options)[0])
+    execution = Execution(loaded, options)
     times = execution.times()
     rows = choose_samples(times, options).rows[0]
     step("decoding")

@@ -75,7 +75,7 @@ def test_work_that_waits_for_bytes_is_not_called_a_transfer() -> None:
     rows = run.commands.rows.copy()
     rows["route"] = NO_ROUTE
     found = finding(replace(run, commands=replace(table, rows=rows)), "memory-transfers")
-    assert found.title == "ops that outer memory holds up take 100.0% of the critical path"
+    assert found.title == "ops limited by transfers to and from outer memory take 100.0% of the critical path"
     assert found.detail == "1 op whose bytes take longer than its MACs"
 
 

@@ -95,6 +95,14 @@ def test_layouts_that_change_to_and_fro_are_warned_of() -> None:
     assert warning.cycles > 0
 
 
+def test_what_commands_are_called_changes_no_warning() -> None:
+    draw = Sketch(dtype=DType.F16)
+    scores = draw.same("softmax", draw.dense(draw.input(512, 512), 512, bias=False), axes=(1,))
+    graph = draw.graph(draw.same("gelu", draw.op("add", (scores, scores), (512, 512))))
+    same = dict.fromkeys((*AIC100.commands, "to_tiled", "from_tiled", "weights_to_tiled"), "work")
+    assert warnings(build(graph, replace(AIC100, commands=same))) == warnings(build(graph, AIC100))
+
+
 def test_warnings_come_costliest_first() -> None:
     built = build(spilling(), small_target(local_bytes=160 * KB, weight_bytes=KB), cores=3)
     costs = [warning.cycles for warning in performance_warnings(built.passed, built.program)]

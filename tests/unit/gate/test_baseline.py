@@ -14,7 +14,7 @@ from opscope.gate import baseline
 from opscope.gate.baseline import decode_baseline, encode_baseline
 from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
-from opscope.gate.figures import NS, OTHERS_NAME, Figure, Figures
+from opscope.gate.figures import NS, Figure, Figures, Row
 from opscope.gate.limits import parse_limit
 
 NAMES = st.text(max_size=12)
@@ -83,7 +83,7 @@ def test_a_baseline_reads_like_this() -> None:
   "peak_memory": {"provenance": "simulated", "unit": "bytes", "value": 4096}
  },
  "model": "net",
- "op_columns": ["name", "type", "engine", "location", "wall_ns", "own_ns", "samples", "module", "work"],
+ "op_columns": ["name", "type", "engine", "location", "wall_ns", "own_ns", "samples", "module", "work", "row"],
  "ops": [
   ["a", "MatMul", "HMX", "", 60, 50],
   ["b", "Add", "HMX", "", 40, 40, [3, 3, 1, 39, 40, 41]]
@@ -122,9 +122,18 @@ def test_the_cheapest_of_very_many_ops_are_kept_as_one_sum(monkeypatch: pytest.M
     monkeypatch.setattr(baseline, "MOST_OPS", 2)
     run = figures([op("a", 5), op("b", 70), op("c", 20), op("d", 3)])
     read = decode_baseline(encoded(run), source="b.json", label="run")
-    assert [(o.name, o.wall_ns) for o in read.ops] == [("b", 70), ("c", 20), (OTHERS_NAME, 8)]
+    rows = [(o.name, o.wall_ns, o.row) for o in read.ops]
+    assert rows == [("b", 70, Row.OP), ("c", 20, Row.OP), ("(other ops)", 8, Row.OTHERS)]
     found = compare(read, run, labels=LABELS)
     assert [row.own.change for row in found.ops] == [0, 0, 0]
+
+
+def test_what_a_row_is_of_is_written_down_and_told_by_its_name_in_earlier_files_only() -> None:
+    run = figures([op("(no op)", 5), replace(op("nobody", 7, kind=""), row=Row.NO_OP)])
+    data = encoded(run)
+    assert [o.row for o in decode_baseline(data, source="b.json", label="run").ops] == [Row.OP, Row.NO_OP]
+    earlier = data.replace(b', "row"]', b"]").replace(b', null, "", {}, "no-op"]', b"]")
+    assert [o.row for o in decode_baseline(earlier, source="b.json", label="run").ops] == [Row.NO_OP, Row.OP]
 
 
 def test_a_model_of_hundreds_of_ops_stays_below_fifty_kilobytes() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compare_build import op
 from opscope.gate.comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
-from opscope.gate.figures import OTHERS_NAME, OpFigure
+from opscope.gate.figures import OpFigure, Row
 from opscope.gate.matching import match_ops
 
 NAMES = st.sampled_from(["a", "b", "c", "a + b", "b, c", "a, b, c", "d", "d", "", "(no op)", "+", "a +"])
@@ -133,8 +133,14 @@ def test_surroundings_do_not_reach_across_an_op_that_is_matched() -> None:
 
 
 def test_what_a_baseline_has_only_the_sum_of_takes_what_is_left() -> None:
-    base, new = [op("a"), op(OTHERS_NAME, kind="")], [op("a"), op("x"), op("y")]
-    assert matched(base, new)[1] == (STRUCTURE, OTHERS_NAME, "→", "x", "y")
+    others = replace(op("the rest", kind=""), row=Row.OTHERS)
+    assert matched([op("a"), others], [op("a"), op("x"), op("y")])[1] == (STRUCTURE, "the rest", "→", "x", "y")
+
+
+def test_an_op_that_is_called_like_work_of_no_op_is_an_op() -> None:
+    nobody = replace(op("(no op)", kind=""), row=Row.NO_OP)
+    base, new = [op("(no op)"), nobody], [op("(other ops)"), nobody]
+    assert matched(base, new) == [(STRUCTURE, "(no op)", "→", "(other ops)"), (NAME, "(no op)", "→", "(no op)")]
 
 
 def test_large_graphs_with_nothing_in_common_by_name_take_no_time_that_a_test_would_notice() -> None:

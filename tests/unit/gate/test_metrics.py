@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare_build import info, op_infos, rows, spans_of, summary_of, total
-from opscope.gate.figures import NO_OP_NAME
 from opscope.gate.metrics import METRICS, figures_of
 from opscope.gate.run_figures import figures_of_parts
 from opscope.recording.finding import BOUNDS, OTHER_BOUND
@@ -75,9 +74,9 @@ def test_stages_causes_and_counts_are_there_when_known_and_absent_when_not() -> 
     summary = replace(
         summary_of(
             [
-                total("a", 5, macs=3, commands=2),
-                total("b", None, macs=None, commands=None),
-                total(NO_OP_NAME, 7, macs=0),
+                total("(no op)", 5, macs=3, commands=2, op=0),
+                total("b", None, macs=None, commands=None, op=1),
+                total("of none", 7, macs=0),
             ]
         ),
         host=(HostStage("enqueue", 5), HostStage("driver", 6)),

@@ -16,6 +16,7 @@ from opscope.machine import catalogue as targets
 from opscope.machine.corners import Corner, at_corner
 from opscope.machine.target import Engine, Figure, Holds, Memory, Route, Scope
 from opscope.plugins.cfs.flat import vendor_machine
+from opscope.workflows.catalogue import find
 
 GOOD = """\
 schema = "opscope.target/1"
@@ -337,3 +338,11 @@ def test_a_special_family_has_the_rate_of_its_general_one_where_a_target_tells_t
         rate = apart.rate_of(family, DType.I8)
         assert rate is not None
         assert rate[1].value == 0.9
+
+
+def test_a_file_of_the_catalogue_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages of one command ask for the same target."""
+    first = targets.load("aic100-std")
+    monkeypatch.setattr(targets, "_bytes_of", lambda path: pytest.fail(f"{path} is read again"))
+    assert targets.load("aic100-std") is first
+    assert find("aic100-std").target is first

@@ -23,6 +23,7 @@ def test_a_good_program_passes() -> None:
         ({"devices": 0}, r"^p: devices is 0; expected 1 to 65535"),
         ({"devices": 60_000}, r"^p: devices is 60000; expected 1 to 1$"),
         ({"cores": 10**9}, r"^p: cores is 1e\+09; expected 1 to 65535"),
+        ({"device_cores": 10**9}, r"^p: device_cores is 1e\+09; expected 1 to 65535"),
         ({"clock_hz": float("nan")}, r"^p: clock_hz is nan; expected 1000 to 1e\+12"),
         ({"stats_hz": 0.0}, r"^p: stats_hz is 0; expected 1000 to 1e\+09"),
         ({"stats": StatsOptions(batch_size=0)}, r"^p: stats\.batch_size is 0; expected 1 to 4\.29497e\+09"),

@@ -12,7 +12,7 @@ from opscope import api
 from opscope.analysis.analyse import analyse
 from opscope.core.meaning import Carries, Direction, Does
 from opscope.core.provenance import Provenance
-from opscope.program.program import Operand
+from opscope.program.program import Operand, OpInfo
 from opscope.recording.build import to_run
 from opscope.recording.classify import (
     carries_of,
@@ -20,6 +20,7 @@ from opscope.recording.classify import (
     classified_summary,
     does_of_call,
     does_of_kernel,
+    does_of_op_work,
     does_of_work,
     engine_of_lane,
     operand_of,
@@ -51,6 +52,17 @@ def test_what_no_word_tells_is_unknown_and_a_kernel_computes() -> None:
     assert does_of_work("main$async_dispatch_frobnicate"[-10:]) is Does.UNKNOWN
     assert does_of_kernel("frobnicate") is Does.COMPUTE
     assert does_of_kernel("nchwToNhwcKernel") is Does.LAYOUT
+
+
+def test_work_that_is_named_after_its_op_does_what_the_type_says() -> None:
+    def op(name: str, type_: str) -> OpInfo:
+        return OpInfo(name, type_, "", "")
+
+    assert does_of_op_work("/transpose/conv_kernel_time", op("/transpose/conv", "Conv")) is Does.COMPUTE
+    assert does_of_op_work("/block/conv_kernel_time", op("/block/conv", "Transpose")) is Does.LAYOUT
+    assert does_of_op_work("transpose_1", op("transpose_1", "Odd")) is Does.LAYOUT  # the type says nothing
+    assert does_of_op_work("converttod32", op("conv", "Conv")) is Does.LAYOUT  # a kernel has a name of its own
+    assert does_of_op_work("transpose", None) is Does.LAYOUT
 
 
 def test_starts_waits_and_the_flush_of_statistics_are_told_apart() -> None:

@@ -104,7 +104,7 @@ def test_a_search_looks_at_names_titles_and_aliases() -> None:
 def test_the_best_source_tells_and_the_others_are_named() -> None:
     choice = choose("n1")
     assert (choice.backend, choice.options) == ("lab", {"board": "N-1"})
-    assert choice.note == "n1: lab (measured, on the hardware) tells; --backend tool could too"
+    assert choice.note == "n1: numbers come from lab (measured, on the hardware); --backend tool has some too"
 
 
 def test_a_source_that_is_asked_for_tells() -> None:
@@ -131,10 +131,12 @@ def test_what_is_missing_is_said_where_it_would_be_better() -> None:
     choice = choose("number-two", options={"cores": 1})
     assert choice.backend == "estimate"
     assert choice.note == (
-        "number-two: estimate (estimated, by formulas) tells; lab has no --cores; "
-        "gone is missing (gone has no licence: buy)"
+        "number-two: numbers come from estimate (estimated, by formulas); a better source cannot be used: "
+        "lab has no --cores, gone is missing (gone has no licence: buy)"
     )
-    with pytest.raises(UsageError, match=r"^n4: no source can tell here: gone is missing \(gone has no licence: buy\)"):
+    with pytest.raises(
+        UsageError, match=r"^n4: no source of numbers can be used here: gone is missing \(gone has no licence: buy\)"
+    ):
         choose("n4")
 
 
@@ -144,7 +146,7 @@ def test_a_model_that_the_best_source_does_not_take_is_told_by_the_next(onnx: Pa
     assert choose("n1", model=onnx).backend == "lab"
     choice = choose("n1", model=other)
     assert choice.backend == "tool"
-    assert "; lab takes onnx models, and this one is tflite" in choice.note
+    assert choice.note.endswith("; a better source cannot be used: lab takes onnx models, and this one is tflite")
 
 
 def test_a_model_that_cannot_be_read_is_said_before_anybody_is_chosen(tmp_path: Path) -> None:
@@ -160,7 +162,9 @@ def test_an_option_that_only_one_source_has_decides() -> None:
 
 def test_our_own_backends_alone_can_be_asked() -> None:
     assert choose("n3", own_only=True).backend == "estimate"
-    with pytest.raises(UsageError, match=r"^n1: no source can tell here: lab takes a model file, and options by name;"):
+    with pytest.raises(
+        UsageError, match=r"^n1: no source of numbers can be used here: lab takes a model file, and options by name;"
+    ):
         choose("n1", own_only=True)
 
 

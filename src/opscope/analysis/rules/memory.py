@@ -20,7 +20,7 @@ from ..run_analysis import RunAnalysis
 from ..timeline.activities import NO_LANE
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import most_open, union
-from .draft import Draft, count, path_cost
+from .draft import Draft, cause_cost, count, path_cost, start_cost
 from .flow import flow_of, moved_bytes
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
@@ -47,23 +47,23 @@ def exposed_transfers(analysis: RunAnalysis) -> Iterator[Draft]:
         positions = np.flatnonzero(
             (analysis.work.cause == cause) & ~analysis.on_host
         )  # stages of the host: `host_stages`
-        cost = path_cost(analysis, positions)
+        cost = cause_cost(analysis, positions)
         if analysis.wall_ns and cost >= EXPOSED_SHARE * analysis.wall_ns:
-            on_path = positions[analysis.path_ns[positions] > 0]
-            share, ops = format_percent(cost / analysis.wall_ns), analysis.costliest_ops(on_path, analysis.path_ns)
+            on_path = positions[analysis.caused_ns[positions] > 0]
+            share, ops = format_percent(cost / analysis.wall_ns), analysis.costliest_ops(on_path, analysis.caused_ns)
             title = f"transfers to and from {what} take {share} of the critical path"
             if not analysis.moves[positions].any():
-                title = f"ops that {what} holds up take {share} of the critical path"
+                title = f"ops limited by transfers to and from {what} take {share} of the critical path"
             detail, action = _seen(analysis, cause, positions, on_path)
             yield Draft(
                 Finding(
                     rule,
                     title,
-                    detail,
+                    f"{detail}{start_cost(analysis, positions)}",
                     ops,
                     cost,
                     action=action,
-                    spans=analysis.rows(on_path, analysis.path_ns),
+                    spans=analysis.rows(on_path, analysis.caused_ns),
                     bytes=moved_bytes(analysis, on_path),
                 ),
                 positions,

@@ -16,7 +16,7 @@ from ..causes import LAUNCH, LAYOUT, does_of
 from ..repeated_work import repeated_work
 from ..run_analysis import RunAnalysis
 from ..timeline.critical_path import launch_ns
-from .draft import Draft, count, path_cost
+from .draft import Draft, cause_cost, count, start_cost
 from .wasted import long_movers
 
 LAYOUT_SHARE = 0.03  # of the critical path
@@ -34,14 +34,15 @@ def layout_changes(analysis: RunAnalysis) -> Iterator[Draft]:
 def _layout_on_path(analysis: RunAnalysis) -> Iterator[Draft]:
     named = np.append(long_movers(analysis), False)[analysis.work.op]  # they have a finding of their own
     positions = np.flatnonzero((analysis.work.cause == LAYOUT) & ~named)
-    cost, whole = path_cost(analysis, positions), analysis.work.wall_ns
+    cost, whole = cause_cost(analysis, positions), analysis.work.wall_ns
     if whole and cost >= LAYOUT_SHARE * whole:
         found = _layout_finding(
             cost,
             whole,
             "the critical path",
-            analysis.costliest_ops(positions, analysis.path_ns),
-            analysis.rows(positions, analysis.path_ns),
+            analysis.costliest_ops(positions, analysis.caused_ns),
+            analysis.rows(positions, analysis.caused_ns),
+            starts=start_cost(analysis, positions),
             what="other conversions and copies" if named.any() else "conversions and copies",
         )
         yield Draft(found, positions)
@@ -57,12 +58,20 @@ def _layout_of_ops(analysis: RunAnalysis) -> Iterator[Draft]:
 
 
 def _layout_finding(
-    cost: int, whole: int, of: str, ops: tuple[str, ...], rows: tuple[int, ...], *, what: str = "conversions and copies"
+    cost: int,
+    whole: int,
+    of: str,
+    ops: tuple[str, ...],
+    rows: tuple[int, ...],
+    *,
+    starts: str = "",
+    what: str = "conversions and copies",
 ) -> Finding:
+    """One text for both rules: `whole` is what the cost is a share of, and `of` says so."""
     return Finding(
         "layout",
         f"{what} take {format_percent(cost / whole)} of {of}",
-        "changes of layout, of data type and of place compute nothing",
+        f"changes of layout, of data type and of place compute nothing{starts}",
         ops,
         cost,
         cost / whole,

@@ -214,6 +214,11 @@ def _window(run: Run, others: Numbers, parts: _Parts) -> tuple[int, int]:
 def _sorted(
     run: Run, inference: int, window: tuple[int, int], parts: _Parts, *, waits: Numbers, staged: bool
 ) -> Activities:
+    """The parts as activities in the order of their start, on which the search for dependencies relies.
+
+    Of two that start together the one without length comes first, as a mark that another one follows. Without stages,
+    a call that waits for the device begins where the device's last work in it has ended.
+    """
     spans = run.trace.spans.take(parts.row)
     cause = causes_of(spans, run.routes)
     start = parts.start if staged else _after_device(spans, cause, parts.start, parts.end)

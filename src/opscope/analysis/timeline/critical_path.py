@@ -54,6 +54,16 @@ class Path:
         at_work = (self.is_gap == 0) & (self.activity != NONE)
         return np.bincount(self.activity[at_work], self.ns[at_work], minlength=count).astype(np.int64)
 
+    def of_causes(self, causes: Numbers) -> Numbers:
+        """Per activity, how much of the path counts as its cause: all that it is but its start, which is a launch.
+
+        Args:
+            causes: of every activity.
+        """
+        kept = np.flatnonzero((self.is_gap == 0) & (self.activity != NONE))
+        kept = kept[self.cause[kept] == causes[self.activity[kept]]]
+        return np.bincount(self.activity[kept], self.ns[kept], minlength=len(causes)).astype(np.int64)
+
 
 def critical_path(order: Dependencies) -> Path:
     """For every activity of the chain three stretches: the gap before it, its launch, and itself; those of no length

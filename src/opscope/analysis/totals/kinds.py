@@ -25,6 +25,10 @@ def kind_rows(work: Work, capture: Capture) -> tuple[KindRow, ...]:
 
 
 def _command_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
+    """A row for every core and kind of command that ran there; kinds are told apart by group, memory and types too.
+
+    Core and row of the table become one number, core × rows + row, so that each column is added up in one pass.
+    """
     index, part = work.index, work.commands
     rows = len(index.row_keys)
     key = (index.core[part.command] - capture.device * capture.cores) * rows + index.row[part.command]

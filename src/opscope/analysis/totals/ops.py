@@ -11,12 +11,10 @@ from ...core.columns import Numbers
 from ...core.meaning import Does
 from ...graph.kinds import what_kind_does
 from ...program.program import OpInfo
-from ...recording.summary import OpTotal, ProducerTotal
+from ...recording.summary import NO_OP_NAME, OpTotal, ProducerTotal
 from ...recording.trace import NONE
 from ..timeline.intervals import Intervals, total, union
 from .work import Work
-
-OTHER = "(no op)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,10 @@ class OpSums:
 
     @classmethod
     def of(cls, work: Work) -> OpSums:
+        """Add up the commands of every op, each time with transfers of one queue one after the other.
+
+        Operands in several outer memories are told as the last of them, in the order of the program.
+        """
         index, part = work.index, work.in_turn
         key, count = index.op[part.command], len(index.program.ops) + 1
         outer = np.zeros(count, np.int64)
@@ -103,14 +105,14 @@ class OpSums:
     def by_op(self) -> tuple[OpTotal, ...]:
         """Per graph op; commands that belong to none come under one name."""
         ops = self.work.index.program.ops
-        names, types = [*(op.name for op in ops), OTHER], [*(op.type for op in ops), ""]
+        names, types = [*(op.name for op in ops), NO_OP_NAME], [*(op.type for op in ops), ""]
         return self.rollup(np.arange(len(ops) + 1), names, types, ops)
 
     def by_label(self, labels: Sequence[str]) -> tuple[OpTotal, ...]:
         """Per label; `labels` has one for every op."""
-        names = list(dict.fromkeys([*labels, OTHER]))
-        place = {name: number for number, name in enumerate(names)}
-        return self.rollup(np.array([place[label] for label in [*labels, OTHER]]), names, [""] * len(names))
+        place = {name: number for number, name in enumerate(dict.fromkeys(labels))}
+        names, places = [*place, NO_OP_NAME], [*(place[label] for label in labels), len(place)]
+        return self.rollup(np.array(places), names, [""] * len(names))
 
     def by_type(self) -> tuple[OpTotal, ...]:
         return self.by_label([op.type for op in self.work.index.program.ops])
@@ -140,7 +142,7 @@ def producer_totals(work: Work, *, most: int = 20) -> tuple[ProducerTotal, ...]:
         rest, kind = divmod(int(codes[chosen]), len(program.kinds))
         op, lane_number = divmod(rest, program.lanes)
         core, group = divmod(lane_number, len(program.groups))
-        name = program.ops[op].name if op < len(program.ops) else OTHER
+        name = program.ops[op].name if op < len(program.ops) else NO_OP_NAME
         rows.append(
             ProducerTotal(
                 name,

@@ -48,6 +48,10 @@ def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex
 
 
 def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
+    """All totals of one inference; the latency is from the first start on any core to the last end on any.
+
+    The breakdown needs a critical path, and so a Run: it is added from one that holds this inference alone.
+    """
     program, sums, groups = work.index.program, OpSums.of(work), structure_of(work.index.program.ops)
     windows = work.windows.values()
     latency_ns = max((end for _, end in windows), default=0) - min((start for start, _ in windows), default=0)
@@ -142,15 +146,17 @@ def missing(program: Program, capture: Capture) -> tuple[str, ...]:
     unknown = unknown_of(program.ops)
     notes = [f"times are lower bounds: {in_a_line(unknown, len(program.ops))}"] if unknown else []
     if level < _PORT_LEVEL:
-        notes.append("no waits on I/O ports and no doorbells at this stats level; compile with -stats-level=50 or more")
+        notes.append(
+            "no waits on I/O ports and no doorbells at this stats level; compile with --stats-level 50 or more"
+        )
     if level < _OP_LEVEL:
-        notes.append("no operator cycle counts at this stats level; compile with -stats-level=70 or more")
+        notes.append("no operator cycle counts at this stats level; compile with --stats-level 70 or more")
     if not stats.ddr:
-        notes.append("no DDR traffic counters; compile with -ddr-stats")
+        notes.append("no DDR traffic counters; compile with --ddr-stats")
     if not stats.events:
-        notes.append("no PMU counters; compile with -aic-pmu-recipe=KernelUtil or -aic-pmu-events=...")
+        notes.append("no PMU counters; compile with --pmu-recipe or --pmu-events")
     elif level < _OP_PMU_LEVEL:
-        notes.append("no PMU counters per operator; compile with -stats-level=100")
+        notes.append("no PMU counters per operator; compile with --stats-level 100")
     if lost_records(capture):
         notes.append(f"{lost_records(capture)} records did not fit the stats buffer; totals leave them out")
     return tuple(notes)

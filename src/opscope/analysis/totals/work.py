@@ -55,6 +55,10 @@ class ProgramIndex:
 
     @classmethod
     def of(cls, program: Program) -> ProgramIndex:
+        """What can be known of the commands before anything runs, each as a column of whole numbers.
+
+        Commands of no op count as one more op behind the last, so that every sum has a place for them.
+        """
         commands = program.commands
         keys, row = _rows(program)
         memories, outer = _outer(program)
@@ -185,6 +189,12 @@ class Work:
 
     @classmethod
     def of(cls, trace: Trace, index: ProgramIndex) -> Work:
+        """Sort spans by what they are; a command is told by one span: its transfer where it has one, else its work.
+
+        What issues a transfer is at work too, but its command goes on until the bytes have arrived: counting both would
+        count it twice. The order of `parts` is computing, in flight, and last the flush of the statistics, so that each
+        of the columns is a stretch of one.
+        """
         kind = np.ascontiguousarray(trace.spans["kind"])
         op_at, wait_at, flight_at = (np.flatnonzero(kind == k) for k in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER))
         ops = Part.of(trace, op_at)

@@ -14,11 +14,17 @@ from ...simulation import simulate
 _CLOSE = 0.02  # of the time: ends of the search are no farther apart
 
 
-def slots_of(program: Program, cores: int) -> int:
-    """Return how many activations run at the same time on a device, each with its own cores."""
-    if not 1 <= program.cores <= cores:
-        raise fault(program, f"compiled for {program.cores} cores a device; {printable(program.target)} has {cores}")
-    return cores // program.cores
+def slots_of(program: Program) -> int:
+    """Return how many activations run at the same time on a device, each with its own cores.
+
+    One where the program does not say what its device has: activations take turns then.
+    """
+    have = program.device_cores
+    if have is None:
+        return 1
+    if not 1 <= program.cores <= have:
+        raise fault(program, f"compiled for {program.cores} cores a device; {printable(program.target)} has {have}")
+    return have // program.cores
 
 
 def beside_others(program: Program, others: float, *, seed: int) -> tuple[Program, float]:

@@ -9,6 +9,7 @@ ready-made distributions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -16,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.meaning import Does
-from ...graph.graph import DType
+from ...graph.graph import bytes_of
 from ...program.check import fault
-from ...program.program import OP_LEVEL, Program
+from ...program.program import OP_LEVEL, Port, Program
 
 # Sigma of a log-normal stage, as ln(P90 / P50) / 1.28 (the 90 % quantile of the normal distribution) in a published
 # run: 0.18 enqueue, 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The median of these is the
@@ -155,12 +156,5 @@ def _spread(program: Program) -> float:
     return value
 
 
-def port_bytes(ports: tuple[tuple[str, str, tuple[int, ...]], ...]) -> float:
-    bits = {dtype.label: dtype.bits or 0 for dtype in DType}
-    total = 0.0
-    for _, dtype, shape in ports:
-        size = bits.get(dtype, 0) / 8
-        for extent in shape:
-            size *= max(0, extent)
-        total += size
-    return total
+def port_bytes(ports: Sequence[Port]) -> float:
+    return float(sum(bytes_of(dtype, shape) for _, dtype, shape in ports))

@@ -47,8 +47,8 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("aic-binary-dir",), "output"),
     Flag(("stats-level",), "stats_level"),
     Flag(("ddr-stats",), "ddr_stats", _SWITCH),
-    Flag(("aic-pmu-recipe",), "pmu_recipe"),
-    Flag(("aic-pmu-events",), "pmu_events"),
+    Flag(("aic-pmu-recipe", "pmu-recipe"), "pmu_recipe"),  # the second of each is ours: so notes on a run call it
+    Flag(("aic-pmu-events", "pmu-events"), "pmu_events"),
     Flag(("stats-batchsize",), "stats_batchsize"),
     Flag(("aic-perf-warnings",), "perf_warnings", _SWITCH),
     Flag(("aic-perf-metrics",), "perf_metrics", _SWITCH),

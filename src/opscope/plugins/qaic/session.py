@@ -279,7 +279,7 @@ class Session:
         with self._lock:
             if number not in self._lone:
                 options = replace(self._options, num_iter=1, activations=1, set_size=1)
-                self._lone[number] = Execution(self._programs[number], options, device_cores=None)
+                self._lone[number] = Execution(self._programs[number], options)
             return self._lone[number]
 
     def _model(self) -> Reference:

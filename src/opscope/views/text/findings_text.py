@@ -9,6 +9,7 @@ from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
 from ...recording.run import Run
+from ...recording.summary import NO_OP_NAME
 from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
 from .trial_rows import trial_rows, tried_again
 
@@ -179,7 +180,7 @@ class FindingsText:
         yield from columns(("at", "for", "cause", "op", "after"), rows, align=">><<<", limits={3: 44, 4: 56})
 
     def _step(self, step: PathStep) -> tuple[str, ...]:
-        name = step.op or ("(gap)" if step.span is None else "(no op)")
+        name = step.op or ("(gap)" if step.span is None else NO_OP_NAME)
         shown = f"(gap before) {name}" if step.span is None and step.op else name
         return (format_ns(step.start_ns), format_ns(step.end_ns - step.start_ns), step.cause, shown, step.after)
 
@@ -187,20 +188,18 @@ class FindingsText:
         """How much of the time was recorded, and what was lost."""
         caught = findings.coverage
         if caught is not None:
-            parts = [
-                f"{format_percent(caught.share)} of the wall time is known"
-                if caught.share is not None
-                else "no timeline"
-            ]
+            parts = [f"{format_percent(caught.share)} of the wall time" if caught.share is not None else "no timeline"]
             lost = caught.lost_records
-            parts.append("lost records unknown" if lost is None else f"{format_count(lost)} records lost")
+            parts.append(
+                "whether records were lost is not known" if lost is None else f"{format_count(lost)} records lost"
+            )
             without = len(caught.ops_without_time)
             if without:
                 parts.append(
                     f"{format_count(without)} of {format_count(len(run.ops))} ops have no time of their own "
                     f"({printable(caught.ops_without_time[0], 40)}{', …' if without > 1 else ''})"
                 )
-            yield "Caught: " + "; ".join(parts)
+            yield "Recorded: " + "; ".join(parts)
         if findings.checks:
             yield "Checks: " + check_line(findings.checks, self.style)
         for note in findings.notes:

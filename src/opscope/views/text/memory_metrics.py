@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from ...analysis.totals.program_traffic import ProgramTraffic
 from ...program.program import Program, TrafficRow
 from ...recording.unknown import unknown_of
 
+MOST_OPS = 20  # that are listed
 _PORTS = ("port01: host input", "port02: host output")
 
 
@@ -21,10 +23,11 @@ class MemoryMetricsText:
         self.local, self.outer = local, outer
 
     def render(self, program: Program, out: TextIO) -> None:
+        traffic = ProgramTraffic.of(program)
         parts = (
             _header(program, self.local),
-            _traffic(program, self.outer),
-            _by_op(program, local=self.local, outer=self.outer),
+            _traffic(program, traffic, self.outer),
+            _by_op(program, traffic, local=self.local, outer=self.outer),
         )
         out.write("".join(line + "\n" for part in parts for line in part))
 
@@ -45,12 +48,12 @@ def _header(program: Program, local: str) -> Iterable[str]:
     yield f"{local}MaxSize: {max(metrics.local_bytes, default=0)} B of {metrics.local_capacity} B"
 
 
-def _traffic(program: Program, outer: str) -> Iterable[str]:
+def _traffic(program: Program, traffic: ProgramTraffic, outer: str) -> Iterable[str]:
     """Traffic per port, as the reference compiler prints it."""
     metrics = program.metrics
     rows = metrics.traffic
     first = metrics.first_read
-    inputs, outputs = (_port_bytes(ports) for ports in (program.inputs, program.outputs))
+    inputs, outputs = traffic.input_bytes, traffic.output_bytes
     yield program.name
     yield "Compiler estimated memory traffic:"
     yield "Port info:"
@@ -83,27 +86,13 @@ def _totals(rows: Sequence[TrafficRow], first: int, inputs: int, outputs: int, o
     yield _line("", "constant only", sum(row.multicast_constant for row in rows))
 
 
-def _by_op(program: Program, *, local: str, outer: str) -> Iterable[str]:
+def _by_op(program: Program, traffic: ProgramTraffic, *, local: str, outer: str) -> Iterable[str]:
     """Bytes that each op moves through outer memory, against what it writes locally."""
-    table = program.commands
-    reads = [number for number, route in enumerate(program.routes) if route.carries.is_outer]
-    moved: dict[int, int] = {}
-    written: dict[int, int] = {}
-    columns = (
-        table["op"].tolist(),
-        table["route"].tolist(),
-        table["moved_bytes"].tolist(),
-        table["out_bytes"].tolist(),
-    )
-    for op, route, size, out in zip(*columns, strict=True):
-        if op >= 0:
-            target = moved if route in reads else written
-            target[op] = target.get(op, 0) + (size if route in reads else out)
     yield f"{outer} and {local} traffic by op, most {outer} first:"
     yield f"{f'{outer} KB':>12} {f'{local} KB':>12}  op"
-    for op in sorted(moved.keys() | written.keys(), key=lambda op: (-moved.get(op, 0), op))[:20]:
-        name = program.ops[op].name[:120]
-        yield f"{moved.get(op, 0) / 1024:>12.0f} {written.get(op, 0) / 1024:>12.0f}  {program.ops[op].type} {name}"
+    for row in traffic.ops[:MOST_OPS]:
+        op = program.ops[row.op]
+        yield f"{row.outer_bytes / 1024:>12.0f} {row.local_bytes / 1024:>12.0f}  {op.type} {op.name[:120]}"
 
 
 def _line(name: str, what: str, size: int, first: int | None = None) -> str:
@@ -115,14 +104,3 @@ def _line(name: str, what: str, size: int, first: int | None = None) -> str:
 def _core(program: Program, row: TrafficRow) -> str:
     core = f"c{row.core:02d}"
     return core if program.devices == 1 else f"d{row.device}{core}"
-
-
-def _port_bytes(ports: Sequence[tuple[str, str, tuple[int, ...]]]) -> int:
-    total = 0
-    for _, dtype, shape in ports:
-        bits = int("".join(c for c in dtype if c.isdigit())[:2] or 8)
-        size = bits // 8
-        for extent in shape:
-            size *= extent
-        total += size
-    return total

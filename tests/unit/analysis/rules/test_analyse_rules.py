@@ -8,6 +8,7 @@ import pytest
 
 from analyse_build import DMA, HMX, HOST, HVX, A, B, C, Command, Span, copy, finding, ids, run_of, total
 from opscope.analysis.analyse import analyse
+from opscope.program.bounds import Bounds, UnitPeak
 from opscope.program.program import OpCycles, OpInfo
 from opscope.recording.finding import UPPER_BOUND
 from opscope.recording.summary import HostStage, Latency, MemoryTotal, Placement, Summary
@@ -43,11 +44,30 @@ def test_removing_an_op_gains_less_than_it_takes_where_other_work_is_nearly_as_l
     assert found.predicted.gain_ns == 10
 
 
+def test_work_that_others_are_as_long_as_is_no_finding() -> None:
+    run = run_of([Span(0, 0, 100, op=0), Span(1, 0, 100, op=2)], ops=(A, B, C))
+    assert "slow-op" not in ids(run)  # without it the run would take as long
+    assert "slow-op" in ids(run_of([Span(0, 0, 100, op=0), Span(1, 0, 60, op=2)], ops=(A, B, C)))
+
+
 def test_layout_changes_are_found_by_the_type_of_the_op_and_by_the_name_of_the_command() -> None:
     spans = [Span(0, 0, 50, op=0), Span(0, 50, 70, op=1), Span(0, 70, 100, op=0, name="converttod32")]
     found = finding(run_of(spans, ops=(A, B)), "layout")
     assert (found.cost_ns, found.share) == (50, 0.5)
     assert "layout" not in ids(run_of(spans[:1], ops=(A,)))
+
+
+def test_the_launch_of_a_conversion_is_no_part_of_what_conversions_take() -> None:
+    spans = [Span(0, 0, 50, op=0, command=0), Span(0, 50, 90, op=1, command=1)]
+    run = run_of(spans, ops=(A, B), commands=[Command(0), Command(1)])
+    bounds = Bounds(units=(UnitPeak("HVX", {"*": 1.0}, launch_cycles=30),))
+    run = replace(run, info=replace(run.info, clocks_hz={"core": 1e9}), bounds=bounds)
+    layout, launch = finding(run, "layout"), finding(run, "launch")
+    assert (layout.cost_ns, launch.cost_ns) == (10, 60)
+    assert layout.title == "conversions and copies take 11.1% of the critical path"
+    assert layout.detail.endswith("compute nothing; starting them takes another 30 ns")
+    assert layout.predicted is not None
+    assert layout.predicted.gain_ns == 40  # without the op its launch goes as well
 
 
 def test_layout_of_a_run_without_a_timeline_is_of_the_time_of_ops() -> None:
@@ -173,7 +193,7 @@ def test_an_engine_with_little_to_do_says_what_its_longest_rest_ends_with() -> N
 
 def test_uneven_work_is_found_by_work_and_not_by_wall_clock() -> None:
     lanes = (HVX, Lane(0, 1, "HVX"))
-    spans = [Span(0, 0, 100, op=0), Span(1, 0, 30, op=0), Span(1, 90, 100, op=0)]
+    spans = [Span(0, 0, 100, op=0), Span(1, 0, 30, op=0), Span(1, 85, 95, op=0)]
     found = finding(run_of(spans, lanes=lanes, ops=(A,)), "uneven-cores")
     assert found.title == "core 0 has 1.43 × the work of the mean core"
     assert found.cost_ns == 30

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,12 +76,16 @@ def test_every_activation_is_sampled() -> None:
 
 @pytest.mark.parametrize(("cores", "have", "slots"), [(2, 14, 7), (4, 14, 3), (14, 14, 1), (8, 14, 1)])
 def test_as_many_activations_run_at_once_as_have_cores_to_themselves(cores: int, have: int, slots: int) -> None:
-    assert slots_of(program_of(cores=cores), have) == slots
+    assert slots_of(replace(program_of(cores=cores), device_cores=have)) == slots
 
 
 def test_a_program_for_more_cores_than_there_are_is_refused() -> None:
     with pytest.raises(ProgramError, match=r"^net: compiled for 16 cores a device; hand-made has 14"):
-        slots_of(program_of(cores=16), 14)
+        slots_of(replace(program_of(cores=16), device_cores=14))
+
+
+def test_activations_take_turns_where_the_program_does_not_say_what_its_device_has() -> None:
+    assert slots_of(program_of(cores=2)) == 1
 
 
 READS = Step(group=DMA, route=READ, moved_bytes=40_000, kind=COPY)  # 4 of the 8 bytes a cycle that there are

@@ -55,6 +55,12 @@ def test_compile_flags_reach_their_parameters() -> None:
     assert compiled("-aic-pmu-recipe=KernelUtil").options.pmu_recipe == "KernelUtil"
 
 
+def test_flags_that_notes_on_a_run_advise_are_taken_as_they_stand_there() -> None:
+    found = compiled("--stats-level", "70", "--ddr-stats", "--pmu-recipe", "KernelUtil").options
+    assert (found.stats_level, found.ddr_stats, found.pmu_recipe) == (70, True, "KernelUtil")
+    assert compiled("--pmu-events", "3F,70").options.pmu_events == "3F,70"
+
+
 def test_values_may_stand_behind_a_blank_and_dashes_may_be_doubled() -> None:
     assert compiled("-stats-level", "70", "--aic-num-cores", "4").options.stats_level == 70
     assert ran("--aic-profiling-start-iter", "3", "-num-iter=7").options.start_iter == 3

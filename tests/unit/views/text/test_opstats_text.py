@@ -12,6 +12,7 @@ from decode_build import EVENTS, small
 from opscope.analysis.totals.summarise import summarise_device
 from opscope.analysis.totals.work import ProgramIndex
 from opscope.core.errors import CaptureError
+from opscope.options import CompileOptions, options_of
 from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import Group, StatsOptions
 from opscope.recording.summary import DeviceSummary
@@ -89,7 +90,7 @@ def test_rows_are_laid_out_in_the_columns_of_the_header() -> None:
     ("level", "has", "lacks", "note"),
     [
         (40, "c00t0 activate ucycles:", "Host_IO_Port", "no operator cycle counts at this stats level; compile with"),
-        (50, "c00t0p100 Host_IO_Port ucycles:               40", "elementadd", "-stats-level=70 or more"),
+        (50, "c00t0p100 Host_IO_Port ucycles:               40", "elementadd", "--stats-level 70 or more"),
         (70, "elementadd HVX TCM (float16)", "Extended PMU", "no PMU counters"),
     ],
 )
@@ -124,3 +125,11 @@ def test_a_name_with_control_characters_cannot_reach_the_terminal() -> None:
 def test_a_text_that_is_no_summary_is_refused() -> None:
     with pytest.raises(CaptureError, match=r"^x\.txt: byte 0x0: not an opstats summary; expected lines such as"):
         read_opstats_text(StringIO("hello\n"), source="x.txt")
+
+
+def test_flags_that_are_advised_are_those_of_compile() -> None:
+    known = {f"--{name.replace('_', '-')}" for name in options_of(CompileOptions)}
+    for level in (40, 50, 70):
+        advised = set(re.findall(r"(?<=\s)--?[a-z][a-z-]+", rendered(summary_of(StatsOptions(level=level)))))
+        assert advised <= known
+        assert {"--ddr-stats", "--pmu-recipe"} <= advised

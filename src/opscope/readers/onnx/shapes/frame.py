@@ -147,6 +147,12 @@ class Frame:
         self.arrays.setdefault(name, reason)
 
     def _compute_call(self, name: str) -> list[tuple[Frame, str]]:
+        """Compute the node that makes a tensor, or return which of its inputs have to be computed before.
+
+        The caller keeps a list of what is to do, since graphs are deeper than a stack of calls may be. A node that no
+        rule evaluates, or one of whose inputs has no elements, fills its outputs with the reason. Ops of shapes read
+        no elements.
+        """
         from .values import VALUE_RULES
 
         call, _ = self.calls[name]

@@ -1,0 +1,25 @@
+"""The program file says what the device has, not only what the program takes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from device_build import Step, program_of
+from opscope.program import program_file
+from opscope.program.program_file import decode_program, encode_program
+
+
+def test_cores_of_the_device_are_in_the_file() -> None:
+    raw = encode_program(replace(program_of([Step()]), device_cores=14))
+    assert decode_program(raw, source="p").device_cores == 14
+
+
+def test_a_file_of_an_earlier_version_does_not_know_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = tuple(name for name in program_file._META_FIELDS if name != "device_cores")
+    with monkeypatch.context() as patch:
+        patch.setattr(program_file, "_META_FIELDS", earlier)
+        raw = encode_program(replace(program_of([Step()]), device_cores=14))
+    found = decode_program(raw, source="p")
+    assert (found.cores, found.device_cores) == (1, None)

@@ -14,6 +14,7 @@ from ...backends.kernel_times import ENGINE, cpu_recording, in_body, no_kernel, 
 from ...backends.measuring import Measuring
 from ...backends.timeline import Command, Work, build_timeline
 from ...core.errors import ModelError, printable
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...graph.graph import Graph
 from ...readers import read_model
@@ -88,7 +89,8 @@ def node_rows(graph: Graph, times: Times, op_of: Sequence[int]) -> tuple[OpRecor
         elif place in kernels_of:
             ran, names = kernels_of[place], tuple(covers.get(place, ()))
             reason = _ran_as(ran, times)
-            rows.append(times.kernels.op_row(op.name, op.type, Placed.CPU, ran, reason=reason, covers=names))
+            row = times.kernels.op_row(op.name, op.type, Placed.CPU, ran, kind=op.kind, reason=reason, covers=names)
+            rows.append(row)
         elif place in into:
             rows.append(no_kernel(op, Placed.FUSED, f"fused into {graph.ops[into[place]].name}"))
         else:
@@ -127,7 +129,10 @@ def _timeline(nodes: Sequence[OpRecord], times: Times, op_of: Sequence[int]) -> 
     work = Work(command, inference, start.T.reshape(-1), (start + length).T.reshape(-1))
     count = np.arange(inferences)
     phases = Work(count, count, times.whole_start_ns, times.whole_start_ns + times.kernels.whole_ns)
-    commands = [Command(op, nodes[op].name, kernel.name) for kernel, op in zip(times.ran, op_of, strict=True)]
+    commands = [
+        Command(op, nodes[op].name, kernel.name, does=nodes[op].does if kernel.op != NO_OP else Does.UNKNOWN)
+        for kernel, op in zip(times.ran, op_of, strict=True)
+    ]
     return build_timeline(ENGINE, commands, work, phases=phases, provenance=Provenance.MEASURED)
 
 

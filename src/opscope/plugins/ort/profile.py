@@ -17,6 +17,7 @@ from ...backends.kernel_times import (
     no_kernel,
     placed_counts,
     random_inputs_note,
+    what_measured_does,
 )
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.timeline import Command, build_timeline
@@ -24,6 +25,7 @@ from ...core.errors import ModelError
 from ...core.provenance import Provenance
 from ...graph.graph import Graph, Op
 from ...readers import read_model
+from ...readers.onnx.ops import kind_of
 from ...recording.recording import Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE
 from .fusion import NOWHERE, Mapped, Node, map_nodes
@@ -57,7 +59,13 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
         raise ModelError(str(model), "", "the runtime's profile holds no inference; expected one per repeat")
     nodes, row_of = node_rows(graph, mapped, found, times)
     commands = [
-        Command(row, node.name, node.type, f"domain={domain}" if domain else "")
+        Command(
+            row,
+            node.name,
+            node.type,
+            f"domain={domain}" if domain else "",
+            does=what_measured_does(kind_of(domain, node.type)),
+        )
         for row, node, domain in zip(row_of, found.executed, found.domains, strict=True)
     ]
     edges = _edges(found.executed)
@@ -113,7 +121,8 @@ def node_rows(graph: Graph, mapped: Mapped, found: Measurement, times: Times) ->
             node = found.executed[ran]
             row_of[ran] = len(rows)
             reason = mapped.reasons[ran] or _ran_as(node.type, [ran], times.kernels)
-            rows.append(times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], reason=reason))
+            kind = kind_of(found.domains[ran], node.type)
+            rows.append(times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], kind=kind, reason=reason))
     return tuple(rows), [row_of[ran if whole == NOWHERE else whole] for ran, whole in enumerate(mapped.parts)]
 
 
@@ -136,7 +145,7 @@ class _ModelRows:
         ran = self.groups[fate.ran]
         covers = tuple(self.tops[other].name for other in self.covered[fate.ran] if other != top)
         reason = _ran_as(op.type, ran, self.kernels)
-        return self.kernels.op_row(op.name, op.type, Placed.CPU, ran, reason=reason, covers=covers)
+        return self.kernels.op_row(op.name, op.type, Placed.CPU, ran, kind=op.kind, reason=reason, covers=covers)
 
 
 def _ran_as(kind: str, executed: Sequence[int], kernels: KernelTimes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...core.meaning import Does
-from ...recording.classify import does_of_kernel
+from ...core.words import does_of_kernel
 from .importers.timeline import DMA
 
 _MOVES = re.compile(r"^[@*](Spill|Fill|InputSlice|OutputSlice)|_(to|from)_vtcm")  # to and from VTCM, whoever does it

@@ -20,11 +20,11 @@ from ...core.errors import ImportFileError
 from ...core.json_files import decode_json
 from ...core.meaning import Does, LaneRole
 from ...core.provenance import Provenance
+from ...core.words import does_of_kernel
 from ...importers.column_trace import open_length
 from ...importers.reading import read_bytes, to_ns
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import NO_ARGS, Event, Events, Spans, coded, decode_events
-from ...recording.classify import does_of_kernel
 from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from ...recording.trace import NONE, Lane, SpanKind
 

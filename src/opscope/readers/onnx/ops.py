@@ -268,6 +268,12 @@ DOMAINS: Mapping[str, Mapping[str, Rule]] = {
 }
 
 
+def kind_of(domain: str, op_type: str) -> str:
+    """The kind of an operator, where a table has it; else empty."""
+    rule = DOMAINS.get(domain, {}).get(op_type)
+    return "" if rule is None else rule.kind
+
+
 def rule_of(node: Node) -> Rule | None:
     """Return the operator's row; None if no table has it."""
     return DOMAINS.get(node.domain, {}).get(node.op_type)

@@ -18,6 +18,7 @@ from opscope.plugins.litert.backend import LitertBackend
 from opscope.plugins.litert.kernels import NO_OP, Kernel, kinds_of, map_kernels
 from opscope.plugins.litert.measurement import Event, Measurement
 from opscope.plugins.litert.profile import assemble
+from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
 from opscope.recording.trace import SpanKind
 
@@ -148,6 +149,17 @@ def test_the_runtimes_own_kernels_leave_a_timeline() -> None:
     assert work["op"].tolist() == [0, 1, 2] * 3
     assert work["inference"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert (work["start_ns"][:2].tolist(), work["end_ns"][:2].tolist()) == ([10_000, 20_000], [20_000, 25_000])
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_ops_do_is_told_by_their_kinds_and_read_from_no_word(own: bool) -> None:
+    result = measured([[10, 5, 1]], own=own)
+    assert [(op.kind, op.does.label) for op in result.ops] == [
+        ("conv", "compute"),
+        ("softmax", "compute"),
+        ("add", "compute"),
+    ]
+    assert to_run(result, command=(), created="", sha256=None).info.classified == ()
 
 
 def test_a_delegate_leaves_times_and_no_timeline() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from ....core.meaning import Carries, Does
 from ....core.provenance import Provenance
+from ....core.words import does_of_kernel
 from ....importers.column_trace import Clock
 from ....program.program import COMMAND, NO_ROUTE, Detail
-from ....recording.classify import does_of_kernel
 from ....recording.recording import CLOCK, Metric, Recording, empty_trace
 from ....recording.run import CommandTable, RunRoute, graph_edges
 from ....recording.summary import Latency, MemoryTotal

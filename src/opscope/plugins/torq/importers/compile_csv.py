@@ -21,11 +21,11 @@ from ....core.columns import Numbers
 from ....core.errors import ImportFileError
 from ....core.meaning import Does, LaneRole
 from ....core.provenance import Provenance
+from ....core.words import does_of_kernel
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
 from ....importers.line_columns import Lines, Words, joined, read_lines, unwrapped
 from ....importers.mlir_location import labels, plain_location
 from ....importers.reading import Unread
-from ....recording.classify import does_of_kernel
 from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
 from ....recording.trace import NONE, Lane, SpanKind, Trace
 from ..parts import CLOCKS_HZ, part_of

@@ -42,7 +42,8 @@ _LAUNCH = re.compile(r"dma_start|_start\b|^start$|enqueue|launch")
 _LAYOUT = re.compile(
     r"transpose|permute|convert|\bcast|_cast|reformat|reorder|relayout|tolayout|swizzle|im2col|(de|re)?quanti[sz]e"
     r"|nchw.?to|nhwc.?to|to.?nchw|to.?nhwc|^copy|copy_|\bcopy\b|slice_pad|(depth|batch).?to.?space"
-    r"|space.?to.?(depth|batch)|sparse.?to.?dense|flat_(to|from)|(to|from)_?(flat|crouton)|^pack|unpack",
+    r"|space.?to.?(depth|batch)|sparse.?to.?dense|flat_(to|from)|(to|from)_?(flat|crouton)|^pack|unpack"
+    r"|nearest_?neighbou?r|(resize|upsample|interpolate)_?near",
 )
 _LAYOUT_NOT = re.compile(  # these compute
     r"fused|(conv(olution)?_?(2d|d32)?|matmul|attention|lstm)$|conv\w*transpose|transpose_?conv|deconv"
@@ -77,7 +78,7 @@ _COMPUTING_WORDS = _set_of(
     "greater less not and or xor where select clip clamp elu selu celu mish glu square linear dense fc dot gru rnn "
     "dft stft svdf mlp bias scale scaler affine shrink lrn binary unary subtract multiply divide mod compare "
     "logical prelu lut trilu random rng bernoulli multinomial hardmax sort unique sample roi real imag bucketize "
-    "binarizer imputer dropout triton"
+    "binarizer imputer dropout triton addsub"
 )
 
 # routes and copies: between which places bytes go

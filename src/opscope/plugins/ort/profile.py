@@ -22,6 +22,7 @@ from ...backends.kernel_times import (
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.timeline import Command, build_timeline
 from ...core.errors import ModelError
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...graph.graph import Graph, Op
 from ...readers import read_model
@@ -64,7 +65,7 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
             node.name,
             node.type,
             f"domain={domain}" if domain else "",
-            does=what_measured_does(kind_of(domain, node.type)),
+            does=_does(nodes[row], node.type, domain),
         )
         for row, node, domain in zip(row_of, found.executed, found.domains, strict=True)
     ]
@@ -88,6 +89,11 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
         samples_ns=samples,
         caveats=(WATCHED,),
     )
+
+
+def _does(row: OpRecord, type_: str, domain: str) -> Does:
+    """Of an executed node: what its op does where it is still that op, else what its own operator does."""
+    return row.does if row.type == type_ else what_measured_does(kind_of(domain, type_))
 
 
 def _edges(executed: Sequence[Node]) -> list[tuple[int, int]]:

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import Numbers
-from .importers.timeline import ENGINES, Timeline
+from .importers.timeline import ENGINES, FOREGROUND, Timeline
 
-FOREGROUND = "FG"
 _WAITING = ("dma_sync", "hvx_validate", "hmx_validate", "hlx_validate")
 
 
@@ -84,8 +83,8 @@ def _sweep(nodes: Numbers, start: Numbers, end: Numbers, result: NodeCycles) -> 
 def _waits(timeline: Timeline, nodes: Numbers, result: NodeCycles) -> None:
     """Gaps and waits of the foreground thread belong to the node that it goes on with."""
     work, waits = timeline.work, is_wait(timeline)
-    for lane, (_, name) in enumerate(timeline.lanes):
-        if name != FOREGROUND:
+    for lane, thread in enumerate(timeline.lanes):
+        if thread.unit != FOREGROUND:
             continue
         chosen = np.flatnonzero(work["lane"] == lane)
         order = chosen[np.lexsort((work["end"][chosen], work["start"][chosen]))]

@@ -14,6 +14,7 @@ from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.over_time import Bins
 from opscope.analysis.timeline.path_marks import path_marks
 from opscope.importers.formats import find_format
+from opscope.plugins.qnn.importers.timeline import Thread
 from opscope.plugins.qnn.node_path import Order
 from opscope.plugins.qnn.trace import _counters, _started_after
 from opscope.recording.build import to_run
@@ -75,7 +76,7 @@ def test_bytes_that_an_hvx_thread_reads_through_its_own_row_of_dma_are_counted_o
     line.work["dram_read"] = 100
     spans = blank_spans(2)
     spans["lane"], spans["kind"], spans["end_ns"] = [0, 1], SpanKind.OP, 10
-    tracks, samples = _counters(spans, line.work, line.lanes, (*line.lanes, (0, "HVX 2")), np.zeros((0, 2)))
+    tracks, samples = _counters(spans, line.work, line.lanes, (*line.lanes, Thread.of(0, "HVX 2")), np.zeros((0, 2)))
     names = [track.name.partition(",")[0] for track in tracks]
     assert names == ["VTCM used", "HVX utilisation", "DDR read", "DDR write"]
     bins = Bins.over(11)

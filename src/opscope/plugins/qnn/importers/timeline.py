@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ....core.errors import ImportFileError
+from ....core.meaning import LaneRole
 from .events import MOST
 
 SCALAR, HVX, HMX, DMA, HLX = "scalar", "HVX", "HMX", "DMA", "HLX"
 ENGINES = (SCALAR, HVX, HMX, DMA, HLX)
 _FLAGS = {"scalar": 0, "for_hvx": 1, "uses_hmx": 2, "for_hmx": 2, "for_dma": 3, "for_hlx": 4}
+FOREGROUND, HVX_DMA = "FG", "HVX_DMA"  # units beside the engines
+_THREAD = re.compile(r"(\w+) (\d{1,4})")  # "HVX 1", in the vendor's words
 _BOOKKEEPING = re.compile(r"default_(\w+?) \((.*)\)")
 _USAGE = "TCM usage"
 
@@ -73,10 +76,31 @@ class _File(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
+class Thread:
+    """A row of the timeline."""
+
+    core: int
+    name: str
+    unit: str  # that it is a thread of: an engine, FOREGROUND, HVX_DMA
+    number: int  # of the thread; 0: the unit has one
+
+    @classmethod
+    def of(cls, core: int, name: str) -> Thread:
+        """By the name that the vendor's model gives it."""
+        found = _THREAD.fullmatch(name)
+        return cls(core, name, name, 0) if found is None else cls(core, name, found[1], int(found[2]))
+
+    @property
+    def role(self) -> LaneRole:
+        """Bytes on their way, or work; those of an HVX thread, which repeat what its ops say they read, have a row."""
+        return LaneRole.TRANSFER if self.unit in (DMA, HVX_DMA) else LaneRole.ENGINE
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """One inference of one compiled graph, as the vendor's model sees it."""
 
-    lanes: tuple[tuple[int, str], ...]  # core, name
+    lanes: tuple[Thread, ...]
     kernels: tuple[str, ...]
     work: npt.NDArray[np.void]  # of WORK, by start
     usage: npt.NDArray[np.int64]  # cycle, bytes of VTCM in use; two columns
@@ -89,7 +113,7 @@ class Timeline:
 
     @property
     def cores(self) -> int:
-        return max((core for core, _ in self.lanes), default=0) + 1
+        return max((lane.core for lane in self.lanes), default=0) + 1
 
     @property
     def end(self) -> int:
@@ -118,7 +142,7 @@ def read_timeline(raw: bytes, *, source: str) -> Timeline:
     except (ValueError, OverflowError) as error:
         raise ImportFileError(source, "", f"an op of the timeline is damaged: {error}") from error
     return Timeline(
-        lanes=tuple((pid, threads.get((pid, tid), f"thread {tid}")) for pid, tid in places),
+        lanes=tuple(Thread.of(pid, threads.get((pid, tid), f"thread {tid}")) for pid, tid in places),
         kernels=tuple(kernels),
         work=work[np.argsort(work["start"], kind="stable")],
         usage=np.array(usage, np.int64).reshape(-1, 2),

@@ -66,6 +66,7 @@ def _info(
         inferences=_inferences(recording),
         options=_options(recording),
         limits=recording.limits,
+        classified=recording.classified,
         caveats=(*recording.caveats, *_caveats(recording, summary)),
     )
 

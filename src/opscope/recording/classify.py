@@ -229,11 +229,12 @@ def with_meaning(run: Run) -> Run:
     found = classify(run.trace, run.ops, run.commands)
     told = _by_kind(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
     summary = classified_summary(told, run.ops)
-    of_spans = "spans" in found.tables and told.ops != run.summary.ops
-    tables = (*found.tables, "summary") if of_spans or _tells_more(summary, told) else found.tables
+    tables = (*run.info.classified, *found.tables)
+    of_spans = "spans" in tables and told.ops != run.summary.ops
+    tables = (*tables, "summary") if of_spans or _tells_more(summary, told) else tables
     return replace(
         run,
-        info=replace(run.info, classified=tuple(dict.fromkeys((*run.info.classified, *tables)))),
+        info=replace(run.info, classified=tuple(dict.fromkeys(tables))),
         commands=found.commands,
         trace=found.trace,
         summary=summary,

@@ -58,6 +58,12 @@ def test_the_mean_of_a_utilisation_over_time_is_the_metric(engine: str) -> None:
     assert area(result, f"{engine} utilisation") / 100 / window == pytest.approx(share, rel=1e-2)
 
 
+def test_what_kernels_do_is_told_from_words_and_said_so() -> None:
+    run = to_run(profiled(tiny()), command=(), created="", sha256=None)
+    assert {"commands", "spans", "summary"} <= set(run.info.classified)
+    assert "lanes" not in run.info.classified  # those say what they are
+
+
 def test_ddr_over_time_holds_the_bytes_that_transfers_move() -> None:
     result = profiled(tiny())
     assert area(result, "DDR read") == pytest.approx(WHOLE.total("dram_read"))

@@ -89,6 +89,17 @@ class KernelTimes:
         return Metric(name, float(np.median(inside)), "share", Provenance.MEASURED, note)
 
 
+def watched_note(
+    times: KernelTimes, samples_ns: Sequence[int], *, rows: str, profiler: str = "the runtime's profiler"
+) -> str:
+    """What the latency and its shares are of. `rows`: what the runtime calls its ops."""
+    extra = float(np.median(times.whole_ns)) / float(np.median(samples_ns)) - 1
+    return (
+        f"times of {rows} and the latency that they are shares of are of inferences that {profiler} watched: "
+        f"{extra:+.1%} against those without it"
+    )
+
+
 def what_measured_does(kind: str) -> Does:
     """What an op of a kind did while it was measured: the time of a branch or a loop is that of its body."""
     does = what_kind_does(kind)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from ...backends.host_cpu import WATCHED, latency_alone, latency_metric, measured_latency
 from ...backends.kernel_times import (
     ENGINE,
@@ -17,6 +15,7 @@ from ...backends.kernel_times import (
     no_kernel,
     placed_counts,
     random_inputs_note,
+    watched_note,
     what_measured_does,
 )
 from ...backends.measuring import Measuring, allowed_cpus
@@ -174,11 +173,7 @@ def _metrics(found: Measurement, times: Times, nodes: Sequence[OpRecord]) -> Ite
 
 
 def _notes(found: Measurement, measuring: Measuring, times: Times) -> Iterator[str]:
-    with_profiler, without = float(np.median(times.kernels.whole_ns)), float(np.median(found.samples_ns))
-    yield (
-        "times of nodes and the latency are of inferences that the runtime's profiler watched: "
-        f"{with_profiler / without - 1:+.1%} against those without it"
-    )
+    yield watched_note(times.kernels, found.samples_ns, rows="nodes")
     yield "the runtime counts in whole microseconds: a node that takes less shows as 0 or 1 us"
     yield random_inputs_note(measuring)
     if measuring.threads == len(allowed_cpus()) > 1:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import Sketch
+from opscope.analysis.analyse import analyse
 from opscope.backends.measuring import Measuring
 from opscope.core.errors import UsageError
 from opscope.graph.graph import Graph
@@ -160,6 +161,19 @@ def test_what_ops_do_is_told_by_their_kinds_and_read_from_no_word(own: bool) -> 
         ("add", "compute"),
     ]
     assert to_run(result, command=(), created="", sha256=None).info.classified == ()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_times_of_ops_are_shares_of_the_inferences_that_they_were_measured_in(own: bool) -> None:
+    result = measured([[10, 5, 1], [12, 7, 3], [11, 6, 2]], own=own)
+    assert result.latency is not None
+    assert result.latency.value_ns == 39_000
+    assert result.samples_ns == (36_000, 42_000, 39_000)
+    assert result.value("latency_without_profiler") == 5.0
+    assert [lane.wall_ns for lane in result.lanes] == [39_000]
+    assert sum(part.share for part in analyse(to_run(result, command=(), created="", sha256=None)).breakdown) <= 1.001
+    (note,) = [note for note in result.notes if "profiler watched" in note]
+    assert note.startswith("times of ops and the latency that they are shares of")
 
 
 def test_a_delegate_leaves_times_and_no_timeline() -> None:

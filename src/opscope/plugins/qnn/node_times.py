@@ -29,7 +29,15 @@ class NodeCycles:
 
 
 def is_wait(timeline: Timeline) -> npt.NDArray[np.bool_]:
-    """Spans in which the foreground thread stands still for another thread."""
+    """Spans in which the foreground thread stands still for another: behind all work it only takes note of its end."""
+    work = timeline.work
+    until = work["end"][~work["bookkeeping"]].max(initial=0)
+    result: npt.NDArray[np.bool_] = _awaits(timeline) & (work["start"] < until)
+    return result
+
+
+def _awaits(timeline: Timeline) -> npt.NDArray[np.bool_]:
+    """Steps of the foreground thread behind which work of another thread is done."""
     waiting = np.array([kernel.startswith(_WAITING) for kernel in timeline.kernels] or [False])
     result: npt.NDArray[np.bool_] = waiting[timeline.work["kernel"]] & timeline.work["bookkeeping"]
     return result
@@ -82,7 +90,7 @@ def _sweep(nodes: Numbers, start: Numbers, end: Numbers, result: NodeCycles) -> 
 
 def _waits(timeline: Timeline, nodes: Numbers, result: NodeCycles) -> None:
     """Gaps and waits of the foreground thread belong to the node that it goes on with."""
-    work, waits = timeline.work, is_wait(timeline)
+    work, waits = timeline.work, _awaits(timeline)
     for lane, thread in enumerate(timeline.lanes):
         if thread.unit != FOREGROUND:
             continue

@@ -53,7 +53,7 @@ _LAYOUT_NOT = re.compile(  # these compute
 _MOVING = _set_of(
     "squeeze unsqueeze reshape flatten slice concat concatenate concatenation gather scatter split pad padding expand "
     "tile identity view shape shuffle cast cat strided reverse unstack stack roll chunk clone contiguous fill splat "
-    "crop unpool eye iota zeros ones diag lookup embedding hann hamming blackman"
+    "crop unpool trans eye iota zeros ones diag lookup embedding hann hamming blackman"
 )
 _MOVING_PARTS = re.compile(
     r"(?<!all)(?<!all_)gather|(?<!reduce)(?<!reduce_)scatter|reshape|concat|squeeze|copy|one_?hot|non_?zero|col_?2_?im"

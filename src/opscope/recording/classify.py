@@ -45,14 +45,16 @@ _MOST_CYCLES = 120  # characters of such a text
 
 
 def does_of_work(name: str, type_: str = "", kind: str = "") -> Does:
-    """Of an op, by its kind, else by the type that its source states; a name is read of what has neither."""
-    asked = (what_kind_does(kind), does_of_type(type_), does_of_kernel(name))
-    return next((does for does in asked if does is not Does.UNKNOWN), Does.UNKNOWN)
+    """Of an op, by its kind, else by the type that its source states; a name is read of what has no type."""
+    by_kind = what_kind_does(kind)
+    if by_kind is not Does.UNKNOWN:
+        return by_kind
+    return does_of_type(type_) if type_ else does_of_kernel(name)
 
 
 def does_of_command(name: str, op: OpInfo) -> Does:
     """Of work that bears the name of its op, what the op does; else of a kernel that ran for it, which knows better."""
-    own = bool(op.name) and name.startswith(op.name)
+    own = bool(op.name) and name.startswith(op.name) and not name[len(op.name) :][:1].isalnum()
     of_op = does_of_work(name if own else "", op.type, op.kind)
     found = Does.UNKNOWN if own else does_of_kernel(name)
     if found is Does.UNKNOWN or (found is Does.COMPUTE and of_op is Does.LAYOUT):  # "elementwise_kernel" of a copy

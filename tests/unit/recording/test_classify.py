@@ -63,7 +63,8 @@ def test_the_kind_of_an_op_is_asked_before_its_type_and_its_type_before_its_name
     assert does_of_work("/block_start/Conv", "Conv") is Does.COMPUTE
     assert does_of_work("/pack/MatMul", "MatMul") is Does.COMPUTE
     assert does_of_work("/copy_head/7") is Does.LAYOUT
-    assert does_of_work("relu_1", "frobnicate") is Does.COMPUTE
+    assert does_of_work("relu_1", "frobnicate") is Does.UNKNOWN
+    assert does_of_work("relu_1", "TENSOR_TRANS") is Does.LAYOUT
 
 
 def test_a_kernel_tells_more_than_the_op_that_it_ran_for_and_a_name_of_that_op_tells_nothing() -> None:
@@ -71,6 +72,7 @@ def test_a_kernel_tells_more_than_the_op_that_it_ran_for_and_a_name_of_that_op_t
     assert does_of_command("nchwToNhwcKernel", op) is Does.LAYOUT
     assert does_of_command("/pack/MatMul_kernel_time", op) is Does.COMPUTE
     assert does_of_command("frobnicate", op) is Does.COMPUTE
+    assert does_of_command("transpose", OpInfo("t", "MatMul", "matmul", "")) is Does.LAYOUT
     copy = OpInfo("aten::contiguous", "", "identity", "")
     assert does_of_command("vectorized_elementwise_kernel", copy) is Does.LAYOUT
 

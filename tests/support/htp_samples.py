@@ -11,7 +11,7 @@ from opscope.plugins.qnn.compilation import Compilation, read_graphs
 from opscope.plugins.qnn.importers.log import read_log
 from opscope.plugins.qnn.importers.op_trace import read_op_trace
 from opscope.plugins.qnn.importers.schematic import Schematic, Step
-from opscope.plugins.qnn.importers.timeline import WORK, Timeline
+from opscope.plugins.qnn.importers.timeline import WORK, Thread, Timeline
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import assemble
 from opscope.recording.recording import Recording
@@ -48,10 +48,10 @@ def profiled(compilation: Compilation, **options: str) -> Recording:
 
 def timeline(*rows: tuple[int, str, int, int, bool], engines: tuple[int, ...] = ()) -> Timeline:
     """Rows of op id, lane, start, end, bookkeeping; at 1 GHz, so that a cycle is a nanosecond."""
-    lanes = tuple(dict.fromkeys((0, lane) for _, lane, _, _, _ in rows))
+    lanes = tuple(dict.fromkeys(Thread.of(0, lane) for _, lane, _, _, _ in rows))
     work = np.zeros(len(rows), WORK)
     for place, (op, lane, start, end, keeps) in enumerate(rows):
-        work[place]["id"], work[place]["lane"] = op, lanes.index((0, lane))
+        work[place]["id"], work[place]["lane"] = op, lanes.index(Thread.of(0, lane))
         work[place]["start"], work[place]["end"], work[place]["bookkeeping"] = start, end, keeps
         work[place]["engine"] = engines[place] if engines else int(not keeps)
         work[place]["kernel"] = int(keeps)

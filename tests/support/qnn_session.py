@@ -213,7 +213,7 @@ def timeline_json(graph: Graph) -> bytes:
         events.append({"name": span.name, "ph": "X", **where, "args": args})
     events += [
         {"name": "TCM usage", "ph": "C", "pid": 0, "ts": at, "args": {"Bytes": size}}
-        for at, size in graph.schedule.usage()
+        for at, size in (*graph.schedule.usage(), (graph.cycles, 0))
     ]
     settings = {"sim_base_soc": "Kailua", "vtcm_size_in_bytes": 8 << 20, "hvx_threads": 4, "sim_core_freq": MHZ}
     origin = {"Version": "1.1.0", "Hexagon-NN SHA": "v2"}

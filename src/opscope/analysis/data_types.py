@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import distinct
+from ..core.words import names_floats
 from ..graph.graph import DType
-from ..recording.classify import names_floats
 from ..recording.run import Run
 
 _FLOATS = frozenset(dtype.label for dtype in DType if dtype.is_float)

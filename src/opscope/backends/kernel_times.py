@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from ..core.columns import Flags, Numbers
+from ..core.meaning import Does
 from ..core.provenance import Provenance
 from ..graph.graph import Op
+from ..graph.kinds import what_kind_does
 from ..recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording, Value
 from ..recording.summary import LaneTotal
 from .host_cpu import CPU, busy_and_idle, cpu_machine, spread
@@ -35,10 +37,11 @@ class KernelTimes:
     def op_row(
         self,
         name: str,
-        kind: str,
+        type_: str,
         placed: Placed,
         kernels: Sequence[int],
         *,
+        kind: str = "",
         reason: str = "",
         covers: tuple[str, ...] = (),
     ) -> OpRecord:
@@ -49,7 +52,9 @@ class KernelTimes:
         whole = float(np.median(self.whole_ns))
         return OpRecord(
             name=name,
-            type=kind,
+            type=type_,
+            kind=kind,
+            does=what_measured_does(kind),
             placed=placed,
             reason=reason,
             covers=covers,
@@ -84,9 +89,27 @@ class KernelTimes:
         return Metric(name, float(np.median(inside)), "share", Provenance.MEASURED, note)
 
 
+def watched_note(
+    times: KernelTimes, samples_ns: Sequence[int], *, rows: str, profiler: str = "the runtime's profiler"
+) -> str:
+    """What the latency and its shares are of. `rows`: what the runtime calls its ops."""
+    extra = float(np.median(times.whole_ns)) / float(np.median(samples_ns)) - 1
+    return (
+        f"times of {rows} and the latency that they are shares of are of inferences that {profiler} watched: "
+        f"{extra:+.1%} against those without it"
+    )
+
+
+def what_measured_does(kind: str) -> Does:
+    """What an op of a kind did while it was measured: the time of a branch or a loop is that of its body."""
+    does = what_kind_does(kind)
+    return Does.MIXED if does is Does.SYNC else does
+
+
 def no_kernel(op: Op, placed: Placed, reason: str) -> OpRecord:
     """The row of an op that no kernel ran for."""
-    return OpRecord(op.name, op.type, placed=placed, reason=reason, calls=0)
+    does = what_measured_does(op.kind)
+    return OpRecord(op.name, op.type, op.kind, does=does, placed=placed, reason=reason, calls=0)
 
 
 def in_body(op: Op) -> OpRecord:

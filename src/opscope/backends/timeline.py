@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Numbers
-from ..core.meaning import LaneRole
+from ..core.meaning import Does, LaneRole
 from ..core.provenance import Provenance
 from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
 from ..recording.recording import ResourceCycles
@@ -40,6 +40,7 @@ class Command:
     cycles: int | None = None
     macs: int = 0
     resource_cycles: tuple[ResourceCycles, ...] = ()
+    does: Does = Does.UNKNOWN
 
 
 def build_timeline(
@@ -81,6 +82,7 @@ def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray
     table["detail"] = table["ordinal"] = np.arange(len(commands))
     table["cycles"] = [min(command.cycles or 0, 0xFFFF_FFFF) for command in commands]
     table["macs"] = [command.macs for command in commands]
+    table["does"] = [command.does for command in commands]
     return table
 
 
@@ -96,7 +98,8 @@ def _trace(  # noqa: PLR0917 – the columns come from as many places
     origin = min((int(part.start_ns.min(initial=1 << 62)) for part in (work, phases) if part), default=0)
     spans = blank_spans(len(work.command))
     spans["kind"], spans["command"], spans["inference"] = SpanKind.OP, work.command, work.inference
-    spans["op"], spans["name"] = table.rows["op"][work.command], table.rows["kind"][work.command]
+    for column, of_command in (("op", "op"), ("name", "kind"), ("does", "does")):
+        spans[column] = table.rows[of_command][work.command]
     spans["start_ns"], spans["end_ns"] = work.start_ns - origin, work.end_ns - origin
     if all(command.cycles is not None for command in commands):
         cycles = np.array([command.cycles for command in commands], np.int64)

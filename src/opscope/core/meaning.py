@@ -1,7 +1,7 @@
 """What commands, routes, lanes and operands mean: closed vocabularies, stored in columns.
 
-Display names are for people. Every stage decides by these; only `recording/classify.py` reads words, once, where a
-foreign file or an old run has nothing else, and marks what it classified.
+Display names are for people. Every stage decides by these; words are read by `core/words.py` alone, once, where a
+foreign file or an old run has nothing else, and what they tell is marked.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def has_weights(op: Op, graph: Graph) -> bool:
 
 def keeps_layout(op: Op, layout: Layout) -> bool:
     """Whether an op works in either order of elements."""
-    return op.kind in layout.keeps or op.family.value in layout.keeps
+    return any(word in layout.keeps for word in op.called)
 
 
 def tiled_tensors(ops: Sequence[tuple[Op, str]], layout: Layout | None) -> frozenset[int]:

@@ -88,7 +88,7 @@ def can_price(engine: Engine, op: Op, work: Work, dtype: DType, family: WorkFami
     """Whether the target has a rate for this work on this engine; an opaque op has none anywhere."""
     if op.family is Family.OPAQUE:
         return False
-    if engine.command_cycles is not None or op.kind in engine.kernels or op.family.value in engine.kernels:
+    if engine.command_cycles is not None or any(word in engine.kernels for word in op.called):
         return True
     if engine.rate_of(family, dtype, op.kind) is not None:
         return True

@@ -294,7 +294,7 @@ def state_cycles(size_bytes: float, machine: Machine) -> float:
 
 def commands_of(op: Op, engine: Engine) -> int:
     """Return how many commands an engine takes for an op: some kinds are several kernels, one behind the other."""
-    found = engine.commands.get(op.kind, engine.commands.get(op.family.value))
+    found = next((engine.commands[word] for word in op.called if word in engine.commands), None)
     return 1 if found is None else round(found.value)
 
 
@@ -374,7 +374,7 @@ def _stages(task: Task, engine: Engine, units: int = 1) -> tuple[_Stage, ...]:
     if engine.command_cycles is not None:
         return (_Stage(engine.command_cycles.value, (engine.command_cycles,)),)
     constant = (constant_form(op),) if work.constant_bytes else ()
-    named = (task.form, *constant, op.kind, op.family.value)
+    named = (task.form, *constant, *op.called)
     kernel = next((engine.kernels[name] for name in named if name in engine.kernels), None)
     if kernel is not None:
         return (_Stage(kernel.value * work.write_bytes / 1024, (kernel,)),)

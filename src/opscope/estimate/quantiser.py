@@ -32,7 +32,9 @@ from ..machine.target import Target
 from .canonical import change_dtype, fold_constants, retype
 
 FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
-_SCALES = frozenset(("add", "mul", "batch_norm", "relu", "clip", "leaky_relu", "max_pool", "average_pool", "resize"))
+_SCALES = frozenset(
+    ("add", "mul", "batch_norm", "relu", "clip", "leaky_relu", "max_pool", "average_pool", "resize", "resize_nearest")
+)
 _MOVES = frozenset(("reshape", "identity", "transpose", "concat", "split", "slice", "gather", "pad", "tile", "expand"))
 _FOLLOWS = _SCALES | _MOVES | {"space_to_depth", "depth_to_space", "reverse"}
 _FOLLOWS_WITH_CONSTANTS = frozenset(("add", "mul", "concat"))  # of other kinds constants are settings, or fold away

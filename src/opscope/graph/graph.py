@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 
+from ..core.meaning import Does
 from ..core.units import Bytes
 from .kinds import KINDS, Family
 
@@ -178,6 +179,15 @@ class Op:
     @property
     def family(self) -> Family:
         return KINDS[self.kind].family
+
+    @property
+    def does(self) -> Does:
+        return KINDS[self.kind].does
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """Words by which a target may name it: its kind, one that this is a case of, its family."""
+        return KINDS[self.kind].called
 
     def beside(self, kind: str, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Op:
         """An op of a stage's own, which belongs to this one: from the same place in file and code."""

@@ -32,10 +32,17 @@ class Family(Enum):
     @property
     def does(self) -> Does:
         """What the commands of such an op do: whatever only moves, renames or converts data computes nothing."""
-        return _DOES.get(self, Does.COMPUTE)
+        return _DOES[self]
 
 
 _DOES = {
+    Family.CONTRACTION: Does.COMPUTE,
+    Family.RECURRENT: Does.COMPUTE,
+    Family.TRANSFORM: Does.COMPUTE,
+    Family.POOL: Does.COMPUTE,
+    Family.NORMALISE: Does.COMPUTE,
+    Family.REDUCE: Does.COMPUTE,
+    Family.ELEMENTWISE: Does.COMPUTE,
     Family.CONVERT: Does.LAYOUT,
     Family.MOVE: Does.LAYOUT,
     Family.VIEW: Does.LAYOUT,
@@ -60,6 +67,8 @@ class Kind:
     family: Family
     element_ops: int | None = None  # per element; None if the family counts in another way
     touches: Touches = Touches.ALL
+    does: Does = Does.UNKNOWN  # what its commands do
+    called: tuple[str, ...] = ()  # words by which targets may name it, the closest first
 
 
 # Element operations of transcendental functions are those of the polynomial that a kernel evaluates: a scale for
@@ -68,7 +77,7 @@ _ROWS: Mapping[Family, str] = {
     Family.CONTRACTION: "conv conv_transpose matmul einsum attention",
     Family.RECURRENT: "lstm gru rnn",
     Family.TRANSFORM: "fft",
-    Family.POOL: "max_pool average_pool resize:7 roi_pool:16",
+    Family.POOL: "max_pool average_pool resize:7 resize_nearest:7 roi_pool:16",
     Family.NORMALISE: (
         "softmax:12 masked_softmax:13 log_softmax:20 layer_norm:7 rms_norm:4 group_norm:7 instance_norm:7 batch_norm:2 "
         "l2_norm:4 lrn:20"
@@ -94,6 +103,11 @@ _ROWS: Mapping[Family, str] = {
 }
 
 
+# Kinds that are special cases of another, by whose figures a target that does not name them has their cost, and what
+# they do: a resize to the nearest picks values, however alike the loops of its kernels are.
+_SPECIAL: Mapping[str, tuple[str, Does]] = {"resize_nearest": ("resize", Does.LAYOUT)}
+
+
 def _kinds() -> Iterator[Kind]:
     """Parse the entries `name[:element ops][:touches]` of the table."""
     for family, row in _ROWS.items():
@@ -101,7 +115,11 @@ def _kinds() -> Iterator[Kind]:
             name, *rest = entry.split(":")
             counts = [int(word) for word in rest if word.isdecimal()]
             touches = [Touches(word) for word in rest if not word.isdecimal()]
-            yield Kind(name, family, counts[0] if counts else None, touches[0] if touches else Touches.ALL)
+            general, does = _SPECIAL.get(name, ("", family.does))
+            called = (name, general, family.value) if general else (name, family.value)
+            yield Kind(
+                name, family, counts[0] if counts else None, touches[0] if touches else Touches.ALL, does, called
+            )
 
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _kinds()}
@@ -110,4 +128,4 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _kinds()}
 def what_kind_does(kind: str) -> Does:
     """What ops of a kind do; a word that is no kind says nothing."""
     found = KINDS.get(kind)
-    return Does.UNKNOWN if found is None else found.family.does
+    return Does.UNKNOWN if found is None else found.does

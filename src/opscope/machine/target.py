@@ -142,7 +142,7 @@ class Engine:
         return self.units if shared else 1
 
     def takes(self, op: Op) -> bool:
-        return ANY in self.ops or op.kind in self.ops or op.family.value in self.ops
+        return ANY in self.ops or any(word in self.ops for word in op.called)
 
     def rate(self, table: Mapping[str, Figure], dtype: DType) -> Figure | None:
         return table.get(dtype.label, table.get(ANY))
@@ -435,4 +435,4 @@ class Target:
 
     def supports(self, op: Op) -> bool:
         listed = self.support.ops
-        return not listed or op.kind in listed or op.family.value in listed or op.type in listed
+        return not listed or any(word in listed for word in (*op.called, op.type))

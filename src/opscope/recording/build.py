@@ -11,9 +11,10 @@ import numpy.typing as npt
 from ..core.columns import Numbers
 from ..core.meaning import LaneRole
 from ..core.provenance import in_words
+from ..core.words import is_cpu
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
-from .classify import is_cpu, with_meaning
+from .classify import with_meaning
 from .recording import CLOCK, OpRecord, Placed, Recording
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
@@ -69,6 +70,7 @@ def _info(
         inferences=_inferences(recording),
         options=_options(recording),
         limits=recording.limits,
+        classified=recording.classified,
         caveats=(*recording.caveats, *_caveats(recording, summary)),
     )
 

@@ -1,7 +1,7 @@
 """Words → meaning: what commands, spans, routes, lanes and ops of a foreign file, or of an old run, do.
 
-The only module that reads words. Whoever knows better fills the columns himself; what is filled is left alone here,
-and what no word tells stays unknown.
+Whoever knows better fills the columns himself, and what is filled is left alone here. An op does what its kind does;
+without one what its type says, and only what has no type is told from its name, which is its author's.
 """
 
 from __future__ import annotations
@@ -16,196 +16,50 @@ import numpy.typing as npt
 
 from ..core.columns import Numbers
 from ..core.meaning import Carries, Direction, Does, LaneRole
+from ..core.words import (
+    carries_of,
+    carries_of_copy,
+    does_of_call,
+    does_of_kernel,
+    does_of_type,
+    engine_of_lane,
+    is_cpu,
+    is_dma,
+    is_flush,
+    is_memory,
+)
+from ..graph.kinds import what_kind_does
 from ..program.program import NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .run import CommandTable, Run, RunRoute
 from .summary import OpTotal, Summary
 from .trace import NONE, Lane, SpanKind, Trace
 
-
-def _set_of(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-# ---- the words ------------------------------------------------------------------------------------------------------
-#
-# Patterns are searched in the lower-case head of a name. `_by_words` asks them in this order, and the first that fits
-# decides, because names hold several of these words:
-#
-#   1. _STATS, _SYNC, _LAUNCH     work about other work:     "dma_start" launches, though it is about a DMA
-#   2. _LAYOUT but _LAYOUT_NOT    same values, other form:   "Transpose" is; "ConvTranspose", "fused…" are not
-#   3. _COMPUTING                 parts of words:            "xmma_fprop", "Convolution", "reduce_max"
-#   4. _MULTICAST                 moves bytes
-#   5. _MOVING, _MOVING_PARTS     same values, other place:  "Reshape", "GatherV2"; not "allgather"
-#   6. _COMPUTING_WORDS           whole words alone:         "Add" computes, "Address" says nothing
-#
-# What none of them fits stays unknown.
-
-_MOST_READ = 120  # characters of a name: what it does stands at its head
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # of a name: "GatherV2" → Gather, V; "LRNOp" → LRN, Op
-
-# work about other work
-_STATS = re.compile(r"endcyclestats|end_of_stats")
-_SYNC = re.compile(r"synchroni[sz]e|^sync\b|\bbarrier\b|^wait|\bwait\b|semaphore|multicast\w*_in$")
-_LAUNCH = re.compile(r"dma_start|_start\b|^start$|enqueue|launch")
-
-# the same values in another form: order of axes, data type, tiling
-_LAYOUT = re.compile(
-    r"transpose|permute|convert|\bcast|_cast|reformat|reorder|relayout|tolayout|swizzle|im2col|(de|re)?quanti[sz]e"
-    r"|nchw.?to|nhwc.?to|to.?nchw|to.?nhwc|^copy|copy_|\bcopy\b|slice_pad|depth.?to.?space|space.?to.?depth"
-    r"|flat_(to|from)|crouton|^pack|unpack",
-)
-_LAYOUT_NOT = re.compile(r"fused|conv(olution)?_?(2d|d32)?$|conv\w*transpose|transpose_?conv|deconv")  # these compute
-
-# the same values in another place or shape
-_MOVING = _set_of(
-    "squeeze unsqueeze reshape flatten slice concat concatenate concatenation gather scatter split pad padding expand "
-    "tile identity view shape shuffle cast cat strided reverse unstack stack roll chunk clone contiguous fill"
-)
-_MOVING_PARTS = re.compile(r"(?<!all)(?<!all_)gather|(?<!reduce)(?<!reduce_)scatter|reshape|concat|squeeze|copy")
-
-# new values: parts of names, wherever they stand, and words that say so only as a whole
-_COMPUTING = re.compile(
-    r"conv|gemm|gemv|matmul|mat_mul|addmm|bmm|\bmm\b|element|splat|broadcast(add|sub|mul|div)|fullyconnected"
-    r"|fully_connected|inner_?product|einsum|attention|sdpa|lstm|winograd"
-    r"|pool|resize|resample|upsampl|interpolat|softmax|norm|reduc|argm(ax|in)|topk|cumsum|nonmaxsup|elementwise|eltwise"
-    r"|elemwise|relu|gelu|silu|swish|sigmoid|tanh|softplus|logistic|sqrt|recip|trigon|depthwise|pointwise|fprop|dgrad"
-    r"|wgrad|xmma|cublas|cudnn|cutlass|foreignnode|myelin|dispatch|squared|lookup|leaky|activation|embedding|dropout"
-)
-_COMPUTING_WORDS = _set_of(
-    "add sub mul div pow min max minimum maximum mean sum neg negate abs exp log erf floor ceil round sign sin cos tan "
-    "equal greater less not and or xor where select clip clamp elu mish square linear dense fc dot gru rnn fft dft mlp "
-    "bias scale lrn binary unary subtract multiply divide mod compare logical rotary prelu lut random"
-)
-
-# routes and copies: between which places bytes go
-_MULTICAST = re.compile(r"multicast")
-_HOST_LINK = re.compile(r"htod|dtoh|host.?to.?device|device.?to.?host")
-_LINK = re.compile(r"ptop|p2p|multicast|all.?reduce|all.?gather|nccl|peer")
-_OUTER = re.compile(r"\b(read|write)\b")
-_CARRIES = (  # words of a route, the first that fits: "DDR read" reads from outer memory
-    (re.compile(r"\bread\b|\bin\b"), Carries.READ),
-    (re.compile(r"\bwrite\b|\bout\b"), Carries.WRITE),
-    (_HOST_LINK, Carries.HOST),
-    (_MULTICAST, Carries.MULTICAST),
-    (_LINK, Carries.LINK),
-)
-
-# lanes, engines and stages of the host
-_DMA_LANE = re.compile(r"(^|\W)dma($|\W)")
-_CPU = re.compile(r"^(cpu|host)|cpuexecutionprovider|\bcpu\b")
-_TRANSFER_STAGE = re.compile(r"^(in|out)put transfer")
-_QUEUE_STAGE = re.compile(r"^device queue")
-_THREAD_NUMBER = re.compile(r"[ #_]t?\d+$")  # "vector t3" is a thread of "vector"
 _DEEPER = re.compile(r"(.+) \d+")  # "thread 2" holds calls inside those of "thread"
 _EXECUTION = "Execution"
-
-# resources, data types, and texts of runs of earlier versions
-_MEMORY = re.compile(r"s?d?ram|flash|ddr", re.IGNORECASE)
-_FLOAT = re.compile(r"\bb?f(loat)?(16|32|64)?\b", re.IGNORECASE)
+_UNKNOWN = Does.UNKNOWN.label
 _CYCLES = re.compile(r"([A-Za-z][\w -]*)=(\d+)")  # "DPU=120 DRAM=80"
 _OPERAND = re.compile(r"(in|out) (\S+) (\S+) (.+) (\S+) <(\d{1,18}(?: x \d{1,18})*|)>(?: (\d{1,15})KB)?")
+_MOST_CYCLES = 120  # characters of such a text
+
+# ---- one op ---------------------------------------------------------------------------------------------------------
 
 
-# ---- one name -------------------------------------------------------------------------------------------------------
+def does_of_work(name: str, type_: str = "", kind: str = "") -> Does:
+    """Of an op, by its kind, else by the type that its source states; a name is read of what has no type."""
+    by_kind = what_kind_does(kind)
+    if by_kind is not Does.UNKNOWN:
+        return by_kind
+    return does_of_type(type_) if type_ else does_of_kernel(name)
 
 
-def does_of_work(name: str, type_: str = "") -> Does:
-    """Of an engine at work, by the name of what it does and the type of the op that it is for."""
-    found = _by_words(name)
-    if found not in (Does.UNKNOWN, Does.COMPUTE):
-        return found
-    typed = _by_words(type_) if type_ else Does.UNKNOWN
-    return typed if typed is Does.LAYOUT or (found is Does.UNKNOWN and typed is Does.COMPUTE) else found
-
-
-def does_of_op_work(name: str, op: OpInfo | None) -> Does:
-    """Of work that is called like its op, as in `/block/conv_kernel_time`, the type of the op says what it does.
-
-    Nodes are called as people like: a Conv in a block called `transpose` changes no layout. Where the type says
-    nothing, or the work has a name of its own, as a kernel has, that name does.
-    """
-    if op is None:
-        return does_of_work(name)
-    rest = name[len(op.name) :]
-    is_called_so = bool(op.name and op.type) and name.startswith(op.name) and not rest[:1].isalnum()
-    found = does_of_work(rest, op.type) if is_called_so else Does.UNKNOWN
-    return does_of_work(name, op.type) if found is Does.UNKNOWN else found
-
-
-def does_of_kernel(name: str) -> Does:
-    """Of what a source calls a kernel: it computes, unless its name says that it does something else."""
-    found = _by_words(name)
-    return Does.COMPUTE if found is Does.UNKNOWN else found
-
-
-def _by_words(name: str) -> Does:
-    head = name[:_MOST_READ]
-    word = head.lower()
-    for pattern, does in ((_STATS, Does.STATS), (_SYNC, Does.SYNC), (_LAUNCH, Does.LAUNCH)):
-        if pattern.search(word):
-            return does
-    if _LAYOUT.search(word) and not _LAYOUT_NOT.search(word):
-        return Does.LAYOUT
-    if _COMPUTING.search(word):
-        return Does.COMPUTE
-    if _MULTICAST.search(word):
-        return Does.MOVE
-    parts = {part.lower() for part in _WORDS.findall(head)}
-    if parts & _MOVING or _MOVING_PARTS.search(word):
-        return Does.LAYOUT
-    return Does.COMPUTE if parts & _COMPUTING_WORDS else Does.UNKNOWN
-
-
-def does_of_call(name: str) -> Does:
-    """Of a call or a stage on the host."""
-    word = name[:_MOST_READ].lower()
-    if _TRANSFER_STAGE.search(word):
-        return Does.MOVE
-    return Does.SYNC if _SYNC.search(word) or _QUEUE_STAGE.search(word) else Does.HOST
-
-
-def carries_of(name: str) -> Carries:
-    """Of a route, or of a copy, by its name."""
-    word = name[:_MOST_READ].lower()
-    return next((carries for pattern, carries in _CARRIES if pattern.search(word)), Carries.UNKNOWN)
-
-
-def carries_of_copy(name: str) -> Carries:
-    """Of a copy that names no route: between host and device, between devices, or not known."""
-    word = name[:_MOST_READ].lower()
-    if _HOST_LINK.search(word):
-        return Carries.HOST
-    return Carries.LINK if _LINK.search(word) and not _OUTER.search(word) else Carries.UNKNOWN
-
-
-def is_memory(resource: str) -> bool:
-    """A resource that bytes are moved from or to."""
-    return bool(_MEMORY.search(resource))
-
-
-def names_floats(types: str) -> bool:
-    """Data types as a foreign file prints them."""
-    return bool(_FLOAT.search(types))
-
-
-def is_dma(lane: str) -> bool:
-    return bool(_DMA_LANE.search(lane.lower()))
-
-
-def is_cpu(engine: str) -> bool:
-    return bool(_CPU.search(engine.lower()))
-
-
-def engine_of_lane(lane: str) -> str:
-    """The name without the number of a thread: `vector t3` is a `vector`."""
-    return _THREAD_NUMBER.sub("", lane) or lane
-
-
-def does_of_total(total: OpTotal) -> Does:
-    """Of an op that is known by its total alone."""
-    found = does_of_work(total.type or total.name)
-    moves = is_dma(total.engine) or total.engine.lower().startswith("dma")
-    return Does.MOVE if moves and found in (Does.COMPUTE, Does.LAYOUT, Does.UNKNOWN) else found
+def does_of_command(name: str, op: OpInfo) -> Does:
+    """Of work that bears the name of its op, what the op does; else of a kernel that ran for it, which knows better."""
+    own = bool(op.name) and name.startswith(op.name) and not name[len(op.name) :][:1].isalnum()
+    of_op = does_of_work(name if own else "", op.type, op.kind)
+    found = Does.UNKNOWN if own else does_of_kernel(name)
+    if found is Does.UNKNOWN or (found is Does.COMPUTE and of_op is Does.LAYOUT):  # "elementwise_kernel" of a copy
+        return of_op
+    return found
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -257,10 +111,10 @@ def _of_pairs(
     names: Sequence[str], name: npt.NDArray[np.generic], ops: Sequence[OpInfo], op: npt.NDArray[np.generic]
 ) -> Numbers:
     """What work does by its name and its op; every pair is asked once."""
-    known, count = (*ops, None), len(ops) + 1
-    of = op.astype(np.int64)  # none is the last of them
-    codes, place = np.unique(name.astype(np.int64) * count + np.where(of == NONE, len(ops), of), return_inverse=True)
-    found = [does_of_op_work(names[code // count], known[code % count]) for code in codes.tolist()]
+    count, nothing = len(ops) + 1, OpInfo("", "", "", "")
+    codes, place = np.unique(name.astype(np.int64) * count + op.astype(np.int64) + 1, return_inverse=True)
+    owner = [nothing, *ops]  # of NO_OP, then of every op
+    found = [does_of_command(names[code // count], owner[code % count]) for code in codes.tolist()]
     of_pair: Numbers = np.array([int(does) for does in found] or [0], np.int64)
     return of_pair[place.reshape(-1)]
 
@@ -333,17 +187,12 @@ def _of_ops(trace: Trace, rows: Numbers, ops: Sequence[OpInfo], commands: Comman
 def _of_transfers(
     trace: Trace, rows: Numbers, _ops: Sequence[OpInfo], _commands: CommandTable, _known: Numbers
 ) -> Numbers:
-    flush = _by_name(trace.names, trace.spans["name"][rows], lambda name: int(bool(_STATS.search(name.lower()))))
+    flush = _by_name(trace.names, trace.spans["name"][rows], is_flush)
     return np.where(flush == 1, Does.STATS, Does.MOVE)
 
 
 def _of_host(trace: Trace, rows: Numbers, _ops: Sequence[OpInfo], _commands: CommandTable, _known: Numbers) -> Numbers:
     return _by_name(trace.names, trace.spans["name"][rows], does_of_call)
-
-
-def does_of_kernels(names: Sequence[str], used: npt.NDArray[np.generic]) -> Numbers:
-    """Of spans that a source calls kernels; `used`: position of the name of every one."""
-    return _by_name(names, used, does_of_kernel)
 
 
 def _by_name(names: Sequence[str], used: npt.NDArray[np.generic], rule: Callable[[str], int]) -> Numbers:
@@ -380,11 +229,14 @@ def _place_of(carries: Carries, ways: tuple[Carries, ...]) -> int:
 def with_meaning(run: Run) -> Run:
     """A Run whose source does not tell what everything does, with what words tell filled in and marked."""
     found = classify(run.trace, run.ops, run.commands)
-    summary = classified_summary(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
-    tables = (*found.tables, "summary") if _tells_more(summary, run.summary) else found.tables
+    told = _by_kind(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
+    summary = classified_summary(told, run.ops)
+    tables = (*run.info.classified, *found.tables)
+    of_spans = "spans" in tables and told.ops != run.summary.ops
+    tables = (*tables, "summary") if of_spans or _tells_more(summary, told) else tables
     return replace(
         run,
-        info=replace(run.info, classified=tuple(dict.fromkeys((*run.info.classified, *tables)))),
+        info=replace(run.info, classified=tuple(dict.fromkeys(tables))),
         commands=found.commands,
         trace=found.trace,
         summary=summary,
@@ -393,14 +245,25 @@ def with_meaning(run: Run) -> Run:
 
 def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     """Totals of ops with what they do and which op they are of, of lanes with their engine: where they do not say."""
-    totals = summary.ops
-    if all(total.op is None for total in totals):
-        totals = _numbered(totals, ops)
-    unknown = Does.UNKNOWN.label
-    totals = tuple(_by_name_of_total(total) if total.does == unknown else total for total in totals)
+    totals = tuple(_by_words(total) if total.does == _UNKNOWN else total for total in _by_kind(summary, ops).ops)
     lanes = tuple(lane if lane.engine else replace(lane, engine=engine_of_lane(lane.name)) for lane in summary.lanes)
     same = totals == summary.ops and lanes == summary.lanes
     return summary if same else replace(summary, ops=totals, lanes=lanes)
+
+
+def _by_kind(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
+    """Totals with the op that they are of, and what the kind of that op does: neither is read from a word."""
+    totals = summary.ops
+    if all(total.op is None for total in totals):
+        totals = _numbered(totals, ops)
+    kinds = (Does.UNKNOWN if total.op is None else what_kind_does(ops[total.op].kind) for total in totals)
+    return replace(
+        summary,
+        ops=tuple(
+            _that_does(total, does) if total.does == _UNKNOWN and does is not Does.UNKNOWN else total
+            for total, does in zip(totals, kinds, strict=True)
+        ),
+    )
 
 
 def _tells_more(summary: Summary, before: Summary) -> bool:
@@ -426,8 +289,14 @@ def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Sum
     )
 
 
-def _by_name_of_total(total: OpTotal) -> OpTotal:
-    does = does_of_total(total)
+def _by_words(total: OpTotal) -> OpTotal:
+    return _that_does(total, does_of_work(total.name, total.type))
+
+
+def _that_does(total: OpTotal, does: Does) -> OpTotal:
+    """The total with its meaning; what runs on an engine that moves bytes moves them."""
+    if is_dma(total.engine) or total.engine.lower().startswith("dma"):
+        does = Does.MOVE if does in (Does.COMPUTE, Does.LAYOUT, Does.UNKNOWN) else does
     carries = carries_of_copy(total.type or total.name).value if does is Does.MOVE else total.carries
     return replace(total, does=does.label, on_cpu=total.on_cpu or is_cpu(total.engine), carries=carries)
 
@@ -484,5 +353,5 @@ def old_operands(commands: CommandTable, texts: Sequence[str]) -> CommandTable:
 def op_cycles_of(op: int, attributes: str) -> list[OpCycles]:
     """`NPU=12, SRAM=7` of an old run."""
     return [
-        OpCycles(op, name, is_memory(name), int(cycles)) for name, cycles in _CYCLES.findall(attributes[:_MOST_READ])
+        OpCycles(op, name, is_memory(name), int(cycles)) for name, cycles in _CYCLES.findall(attributes[:_MOST_CYCLES])
     ]

@@ -207,6 +207,7 @@ class Recording:
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()  # what was left out, how much of it, and why
     caveats: tuple[str, ...] = ()  # as in RunInfo
+    classified: tuple[str, ...] = ()  # as in RunInfo: tables in which its source told what something does from words
     tables: tuple[DeviceSummary, ...] = ()  # of sources that have such tables
     details: Mapping[str, object] = field(default_factory=dict)  # what only this source tells, in its own words
     # for files in a vendor's form; in no file of ours

@@ -12,19 +12,13 @@ from opscope import api
 from opscope.analysis.analyse import analyse
 from opscope.core.meaning import Carries, Direction, Does
 from opscope.core.provenance import Provenance
+from opscope.core.words import carries_of, carries_of_copy, does_of_call, does_of_kernel, does_of_type, engine_of_lane
+from opscope.graph.kinds import what_kind_does
 from opscope.program.program import Operand, OpInfo
+from opscope.readers.onnx.ops import DOMAINS
+from opscope.readers.tflite.schema import BUILTINS
 from opscope.recording.build import to_run
-from opscope.recording.classify import (
-    carries_of,
-    carries_of_copy,
-    classified_summary,
-    does_of_call,
-    does_of_kernel,
-    does_of_op_work,
-    does_of_work,
-    engine_of_lane,
-    operand_of,
-)
+from opscope.recording.classify import classified_summary, does_of_command, does_of_work, operand_of
 from opscope.recording.folder_reader import read_run
 from opscope.recording.recording import Recording
 from opscope.recording.run import Run
@@ -48,21 +42,65 @@ def test_ops_that_only_move_or_reshape_data_compute_nothing(word: str) -> None:
     assert does_of_work("node_12", word) is Does.LAYOUT
 
 
-def test_what_no_word_tells_is_unknown_and_a_kernel_computes() -> None:
-    assert does_of_work("main$async_dispatch_frobnicate"[-10:]) is Does.UNKNOWN
-    assert does_of_kernel("frobnicate") is Does.COMPUTE
-    assert does_of_kernel("nchwToNhwcKernel") is Does.LAYOUT
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [
+        *((name, rule.kind) for table in DOMAINS.values() for name, rule in table.items()),
+        *((builtin.name, builtin.kind) for builtin in BUILTINS),
+    ],
+)
+def test_words_of_a_type_say_what_its_kind_does(type_: str, kind: str) -> None:
+    """Of every type that a reader knows. What runs other ops, and what no kind describes, no word has to tell."""
+    does, told = what_kind_does(kind), does_of_type(type_)
+    if does is Does.SYNC:
+        assert told is Does.UNKNOWN
+    elif does is not Does.UNKNOWN:
+        assert told is does
 
 
-def test_work_that_is_named_after_its_op_does_what_the_type_says() -> None:
-    def op(name: str, type_: str) -> OpInfo:
-        return OpInfo(name, type_, "", "")
+def test_the_kind_of_an_op_is_asked_before_its_type_and_its_type_before_its_name() -> None:
+    assert does_of_work("gelu", "FusedThing", "transpose") is Does.LAYOUT
+    assert does_of_work("/block_start/Conv", "Conv") is Does.COMPUTE
+    assert does_of_work("/pack/MatMul", "MatMul") is Does.COMPUTE
+    assert does_of_work("/copy_head/7") is Does.LAYOUT
+    assert does_of_work("relu_1", "frobnicate") is Does.UNKNOWN
+    assert does_of_work("relu_1", "TENSOR_TRANS") is Does.LAYOUT
 
-    assert does_of_op_work("/transpose/conv_kernel_time", op("/transpose/conv", "Conv")) is Does.COMPUTE
-    assert does_of_op_work("/block/conv_kernel_time", op("/block/conv", "Transpose")) is Does.LAYOUT
-    assert does_of_op_work("transpose_1", op("transpose_1", "Odd")) is Does.LAYOUT  # the type says nothing
-    assert does_of_op_work("converttod32", op("conv", "Conv")) is Does.LAYOUT  # a kernel has a name of its own
-    assert does_of_op_work("transpose", None) is Does.LAYOUT
+
+def test_a_kernel_tells_more_than_the_op_that_it_ran_for_and_a_name_of_that_op_tells_nothing() -> None:
+    op = OpInfo("/pack/MatMul", "MatMul", "", "")
+    assert does_of_command("nchwToNhwcKernel", op) is Does.LAYOUT
+    assert does_of_command("/pack/MatMul_kernel_time", op) is Does.COMPUTE
+    assert does_of_command("frobnicate", op) is Does.COMPUTE
+    assert does_of_command("transpose", OpInfo("t", "MatMul", "matmul", "")) is Does.LAYOUT
+    copy = OpInfo("aten::contiguous", "", "identity", "")
+    assert does_of_command("vectorized_elementwise_kernel", copy) is Does.LAYOUT
+
+
+@pytest.mark.parametrize(
+    "word", ["frobnicate", "triton_poi_fused_clone_0", "nchwToNhwcKernel", "indexSelectLargeIndex"]
+)
+def test_a_kernel_computes_only_where_a_word_says_so(word: str) -> None:
+    assert does_of_kernel(word) is not Does.COMPUTE
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "ampere_sgemm_128x64_tn",
+        "void cudnn::bn_fw_inf_1C11_kernel_NCHW",
+        "void at::native::vectorized_elementwise_kernel<4>",
+        "flash_fwd_kernel",
+        "fmha_cutlassF_f16_aligned",
+        "nvjet_hsh_128x256_64x4",
+        "triton_poi_fused_3",
+        "Cijk_Ailk_Bljk_HHS_BH",
+        "elementadd",
+        "aicmulsplat",
+    ],
+)
+def test_well_known_kernels_compute(word: str) -> None:
+    assert does_of_kernel(word) is Does.COMPUTE
 
 
 def test_starts_waits_and_the_flush_of_statistics_are_told_apart() -> None:

@@ -353,7 +353,7 @@ class Lowering:
                 lanes[0],
                 context.doorbell_group,
                 context.command_name(op.kind),
-                op.family.does,
+                op.does,
                 body.index,
                 context.compute_detail(body.index, 0, 1),
                 1.0,

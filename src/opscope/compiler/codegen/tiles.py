@@ -69,7 +69,7 @@ class TiledOp:
         self.index, self.placed, self.op = index, placed, placed.op
         self.engine = context.engines[placed.engine]
         self.first_group, self.units = context.group_of[placed.engine], self.engine.units_for(placed.task.family)
-        self.kind, self.does = context.command_name(placed.form), self.op.family.does
+        self.kind, self.does = context.command_name(placed.form), self.op.does
         self.starts = commands_of(self.op, self.engine)
         self.sharding = context.plan.splits[index].sharding
         self.result_bytes, self.macs = context.out_bytes(self.op), placed.task.work.macs * placed.task.trips

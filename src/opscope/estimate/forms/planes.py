@@ -23,7 +23,14 @@ from ...machine.target import Runtime
 from ..work import numbers
 
 _KNOWN_STRIDE, _KNOWN_KERNEL = 2, 7  # of windows that planes are cut for as they are
-_EITHER = {"concat", "identity", "pad", "resize", "slice"}  # beside elementwise ops: as their inputs come
+_EITHER = {
+    "concat",
+    "identity",
+    "pad",
+    "resize",
+    "resize_nearest",
+    "slice",
+}  # beside elementwise ops: as their inputs come
 
 
 def by_need(graph: Graph) -> Graph:

@@ -16,6 +16,7 @@ from ...backends.timeline import Command, Work, build_timeline
 from ...core.errors import ModelError, UsageError, printable
 from ...core.provenance import Provenance
 from ...graph.graph import Graph
+from ...graph.kinds import what_kind_does
 from ...readers import read_model
 from ...recording.recording import CLOCK, OpRecord, Placed, Recording, Value, empty_trace
 from ...recording.run import CommandTable
@@ -117,6 +118,7 @@ def _timeline(graph: Graph, options: VelaOptions, found: Compilation, clock: flo
             op.cycles,
             op.macs or 0,
             op.resource_cycles,
+            does=what_kind_does(graph.ops[place].kind),
         )
         for op, place in kept
     ]

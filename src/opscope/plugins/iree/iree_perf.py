@@ -14,13 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ImportFileError
-from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...importers.column_trace import op_totals, timed_ops
 from ...importers.reading import LONGEST_NS, Unread, numbered
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import Samples, Spans
-from ...recording.classify import does_of_kernels
 from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
@@ -82,8 +80,7 @@ class IreePerf:
         runs, inference = _inferences(found.events)
         spans, ops, op = _spans(found.events)
         kinds = _kinds(found.events)
-        does = np.where(kinds == SpanKind.OP, does_of_kernels(spans.names, spans.name), Does.UNKNOWN)
-        marks = Marks(kinds, op=op, inference=inference, does=does)
+        marks = Marks(kinds, op=op, inference=inference)
         samples, tracks = _pools(found.memory)
         lanes = [Lane(int(device or 0), NONE, f"queue {queue}") for device, queue in spans.threads]
         trace = build_trace(spans, samples, lanes, tracks, marks=marks, provenance=PROVENANCE)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ...backends.host_cpu import UNWATCHED, WATCHED, latency_alone, latency_metric, measured_latency
-from ...backends.kernel_times import ENGINE, cpu_recording, in_body, no_kernel, placed_counts, random_inputs_note
+from ...backends.kernel_times import (
+    ENGINE,
+    cpu_recording,
+    in_body,
+    no_kernel,
+    placed_counts,
+    random_inputs_note,
+    watched_note,
+)
 from ...backends.measuring import Measuring
 from ...backends.timeline import Command, Work, build_timeline
 from ...core.errors import ModelError, printable
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...graph.graph import Graph
 from ...readers import read_model
@@ -50,11 +58,10 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
     times = read_times(graph, found.events)
     op_of = map_kernels(graph, times.ran) if times else []
     nodes = node_rows(graph, times, op_of) if times else ()
-    table, trace, samples = None, empty_trace(Provenance.MEASURED), found.samples_ns
-    caveat = f"{UNWATCHED}, times of ops and lanes with it on" if times else UNWATCHED
+    samples = tuple(times.kernels.whole_ns.tolist()) if times else found.samples_ns
+    table, trace = None, empty_trace(Provenance.MEASURED)
     if times and times.start_ns is not None:
         table, trace = _timeline(nodes, times, op_of)
-        samples, caveat = tuple(times.kernels.whole_ns.tolist()), WATCHED  # of the inferences in the timeline
     return replace(
         cpu_recording("litert", model, measuring, options={"kernels": kernels}, producer=found.producer),
         latency=measured_latency(samples),
@@ -68,7 +75,7 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
         inferences=len(samples),
         numbers=None if len(trace.spans) else (0,),
         samples_ns=samples,
-        caveats=(caveat,),
+        caveats=(WATCHED if times else UNWATCHED,),
     )
 
 
@@ -88,7 +95,8 @@ def node_rows(graph: Graph, times: Times, op_of: Sequence[int]) -> tuple[OpRecor
         elif place in kernels_of:
             ran, names = kernels_of[place], tuple(covers.get(place, ()))
             reason = _ran_as(ran, times)
-            rows.append(times.kernels.op_row(op.name, op.type, Placed.CPU, ran, reason=reason, covers=names))
+            row = times.kernels.op_row(op.name, op.type, Placed.CPU, ran, kind=op.kind, reason=reason, covers=names)
+            rows.append(row)
         elif place in into:
             rows.append(no_kernel(op, Placed.FUSED, f"fused into {graph.ops[into[place]].name}"))
         else:
@@ -127,23 +135,21 @@ def _timeline(nodes: Sequence[OpRecord], times: Times, op_of: Sequence[int]) -> 
     work = Work(command, inference, start.T.reshape(-1), (start + length).T.reshape(-1))
     count = np.arange(inferences)
     phases = Work(count, count, times.whole_start_ns, times.whole_start_ns + times.kernels.whole_ns)
-    commands = [Command(op, nodes[op].name, kernel.name) for kernel, op in zip(times.ran, op_of, strict=True)]
+    commands = [
+        Command(op, nodes[op].name, kernel.name, does=nodes[op].does if kernel.op != NO_OP else Does.UNKNOWN)
+        for kernel, op in zip(times.ran, op_of, strict=True)
+    ]
     return build_timeline(ENGINE, commands, work, phases=phases, provenance=Provenance.MEASURED)
 
 
 def _metrics(found: Measurement, times: Times | None, nodes: Sequence[OpRecord]) -> Iterator[Metric]:
-    """`latency` is of the inferences in the timeline, where there is one, else without the profiler."""
-    plain = partial(latency_metric, samples_ns=found.samples_ns, note="what an application sees")
+    """`latency` is of the inferences that the ops were timed in."""
     if times is None:
-        yield plain("latency")
+        yield latency_metric("latency", found.samples_ns, "what an application sees")
         yield Metric("time_in_ops", None, "share", Provenance.MEASURED, found.unavailable or "no events of ops")
         return
-    watched = partial(latency_metric, samples_ns=times.kernels.whole_ns.tolist(), note="with the runtime's profiler")
-    yield from (
-        (watched("latency"), plain("latency_without_profiler"))
-        if times.start_ns is not None
-        else (plain("latency"), watched("latency_with_profiler"))
-    )
+    yield latency_metric("latency", times.kernels.whole_ns.tolist(), "with the runtime's profiler, as in the table")
+    yield latency_metric("latency_without_profiler", found.samples_ns, "what an application sees")
     yield times.kernels.share_in_kernels("time_in_ops")
     yield from placed_counts(nodes, _COUNTS)
 
@@ -153,6 +159,7 @@ def _notes(found: Measurement, times: Times | None, measuring: Measuring) -> Ite
         why = found.unavailable or "its events differ from inference to inference"
         yield f"no times of ops: LiteRT's Python interface has none, and its C profiler cannot be used here: {why}"
     else:
+        yield watched_note(times.kernels, found.samples_ns, rows="ops")
         yield "LiteRT counts in whole microseconds: an op that takes less shows as 0 or 1 us"
         if times.start_ns is None:
             yield (

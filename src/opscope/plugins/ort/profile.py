@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from ...backends.host_cpu import WATCHED, latency_alone, latency_metric, measured_latency
 from ...backends.kernel_times import (
     ENGINE,
@@ -17,13 +15,17 @@ from ...backends.kernel_times import (
     no_kernel,
     placed_counts,
     random_inputs_note,
+    watched_note,
+    what_measured_does,
 )
 from ...backends.measuring import Measuring, allowed_cpus
 from ...backends.timeline import Command, build_timeline
 from ...core.errors import ModelError
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...graph.graph import Graph, Op
 from ...readers import read_model
+from ...readers.onnx.ops import kind_of
 from ...recording.recording import Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE
 from .fusion import NOWHERE, Mapped, Node, map_nodes
@@ -57,7 +59,13 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
         raise ModelError(str(model), "", "the runtime's profile holds no inference; expected one per repeat")
     nodes, row_of = node_rows(graph, mapped, found, times)
     commands = [
-        Command(row, node.name, node.type, f"domain={domain}" if domain else "")
+        Command(
+            row,
+            node.name,
+            node.type,
+            f"domain={domain}" if domain else "",
+            does=_does(nodes[row], node.type, domain),
+        )
         for row, node, domain in zip(row_of, found.executed, found.domains, strict=True)
     ]
     edges = _edges(found.executed)
@@ -80,6 +88,11 @@ def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement
         samples_ns=samples,
         caveats=(WATCHED,),
     )
+
+
+def _does(row: OpRecord, type_: str, domain: str) -> Does:
+    """Of an executed node: what its op does where it is still that op, else what its own operator does."""
+    return row.does if row.type == type_ else what_measured_does(kind_of(domain, type_))
 
 
 def _edges(executed: Sequence[Node]) -> list[tuple[int, int]]:
@@ -113,7 +126,8 @@ def node_rows(graph: Graph, mapped: Mapped, found: Measurement, times: Times) ->
             node = found.executed[ran]
             row_of[ran] = len(rows)
             reason = mapped.reasons[ran] or _ran_as(node.type, [ran], times.kernels)
-            rows.append(times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], reason=reason))
+            kind = kind_of(found.domains[ran], node.type)
+            rows.append(times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], kind=kind, reason=reason))
     return tuple(rows), [row_of[ran if whole == NOWHERE else whole] for ran, whole in enumerate(mapped.parts)]
 
 
@@ -136,7 +150,7 @@ class _ModelRows:
         ran = self.groups[fate.ran]
         covers = tuple(self.tops[other].name for other in self.covered[fate.ran] if other != top)
         reason = _ran_as(op.type, ran, self.kernels)
-        return self.kernels.op_row(op.name, op.type, Placed.CPU, ran, reason=reason, covers=covers)
+        return self.kernels.op_row(op.name, op.type, Placed.CPU, ran, kind=op.kind, reason=reason, covers=covers)
 
 
 def _ran_as(kind: str, executed: Sequence[int], kernels: KernelTimes) -> str:
@@ -159,11 +173,7 @@ def _metrics(found: Measurement, times: Times, nodes: Sequence[OpRecord]) -> Ite
 
 
 def _notes(found: Measurement, measuring: Measuring, times: Times) -> Iterator[str]:
-    with_profiler, without = float(np.median(times.kernels.whole_ns)), float(np.median(found.samples_ns))
-    yield (
-        "times of nodes and the latency are of inferences that the runtime's profiler watched: "
-        f"{with_profiler / without - 1:+.1%} against those without it"
-    )
+    yield watched_note(times.kernels, found.samples_ns, rows="nodes")
     yield "the runtime counts in whole microseconds: a node that takes less shows as 0 or 1 us"
     yield random_inputs_note(measuring)
     if measuring.threads == len(allowed_cpus()) > 1:

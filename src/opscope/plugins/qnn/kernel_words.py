@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from ...core.meaning import Does
-from ...recording.classify import does_of_kernel
+from ...core.words import does_of_kernel
 from .importers.timeline import DMA
 
 _MOVES = re.compile(r"^[@*](Spill|Fill|InputSlice|OutputSlice)|_(to|from)_vtcm")  # to and from VTCM, whoever does it
-_LAYOUT = re.compile(r"rearrange|forceformat|zap|^(d2s|s2d|x2s)|decimate|^broadcast|^(aligned|strided)?slice", re.I)
+_LAYOUT = re.compile(
+    r"rearrange|forceformat|zap|^(d2s|s2d|x2s)|decimate|^broadcast|_to_q[iu]\d|^(aligned|strided)?slice", re.I
+)
 
 
 def does_of(kernel: str, engine: str) -> Does:

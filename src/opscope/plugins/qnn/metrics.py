@@ -14,8 +14,8 @@ from .compilation import CompiledGraph
 from .details import Part
 from .importers.events import Message
 from .importers.schematic import Traffic
-from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
-from .node_times import FOREGROUND, is_wait, merged
+from .importers.timeline import DMA, ENGINES, FOREGROUND, HLX, HMX, HVX, HVX_DMA, Thread, Timeline
+from .node_times import is_wait, merged
 from .nodes import GraphNodes
 from .parts.correction import Correction
 
@@ -27,6 +27,7 @@ LOW, HIGH = (
 MISSING = "Missing Ops (Number of Ops with no Costs associated)"
 _SPILLS = ("Output Spill", "Intermediate Spill")
 _FILLS = {"Input Fill": "input_fill", "Output Spill": "output_spill"}
+_UNITS = (FOREGROUND, HVX, HVX_DMA, HLX, HMX, DMA)  # in the order of tables
 BETWEEN = "dispatch and waits"
 ON_DEVICE = "only a device can tell: import its profile"
 ACCELERATOR_ALONE = "the vendor's model covers the accelerator alone: no host, no RPC"
@@ -66,8 +67,8 @@ def whole_latency(parts: Sequence[Part]) -> Latency | None:
 
 def lane_totals(graphs: Sequence[GraphNodes], whole_ns: int) -> tuple[LaneTotal, ...]:
     """Every thread over all graphs: busy + wait + idle = wall."""
-    busy: dict[tuple[int, str], int] = {}
-    wait: dict[tuple[int, str], int] = {}
+    busy: dict[Thread, int] = {}
+    wait: dict[Thread, int] = {}
     for graph in graphs:
         line = graph.graph.timeline
         if line is None:
@@ -80,8 +81,8 @@ def lane_totals(graphs: Sequence[GraphNodes], whole_ns: int) -> tuple[LaneTotal,
                 busy[lane] = busy.get(lane, 0) + round(float(length[here & ~waits].sum()))
                 wait[lane] = wait.get(lane, 0) + round(float(length[here & waits].sum()))
     return tuple(
-        LaneTotal(0, core, name, ns, wait[core, name], max(0, whole_ns - ns - wait[core, name]))
-        for (core, name), ns in sorted(busy.items(), key=lambda item: _lane_order(item[0]))
+        LaneTotal(0, lane.core, lane.name, ns, wait[lane], max(0, whole_ns - ns - wait[lane]), engine=lane.unit)
+        for lane, ns in sorted(busy.items(), key=lambda item: _lane_order(item[0]))
     )
 
 
@@ -102,10 +103,9 @@ def path_shares(graphs: Sequence[GraphNodes]) -> tuple[Share, ...]:
     return tuple(Share(cause, ns, ns / whole) for cause, ns in sorted(spent.items(), key=lambda item: -item[1]) if ns)
 
 
-def _lane_order(lane: tuple[int, str]) -> tuple[int, int, str]:
-    kinds = (FOREGROUND, HVX, HLX, HMX, DMA)
-    place = next((number for number, kind in enumerate(kinds) if lane[1].startswith(kind)), len(kinds))
-    return lane[0], place, lane[1]
+def _lane_order(lane: Thread) -> tuple[int, int, int]:
+    place = _UNITS.index(lane.unit) if lane.unit in _UNITS else len(_UNITS)
+    return lane.core, place, lane.number
 
 
 def memory_totals(graphs: Sequence[GraphNodes], vtcm_bytes: int) -> tuple[MemoryTotal, ...]:
@@ -222,7 +222,7 @@ def _utilisation(graphs: Sequence[GraphNodes]) -> Iterator[Metric]:
 
 
 def _threads(timelines: Sequence[Timeline], engine: str) -> int:
-    return max(sum(name.startswith(f"{engine} ") for _, name in line.lanes) for line in timelines)
+    return max(sum(lane.unit == engine for lane in line.lanes) for line in timelines)
 
 
 def _busy(line: Timeline, engine: str) -> tuple[int, int]:

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import Numbers
-from .importers.timeline import ENGINES, Timeline
+from .importers.timeline import ENGINES, FOREGROUND, Timeline
 
-FOREGROUND = "FG"
 _WAITING = ("dma_sync", "hvx_validate", "hmx_validate", "hlx_validate")
 
 
@@ -30,7 +29,15 @@ class NodeCycles:
 
 
 def is_wait(timeline: Timeline) -> npt.NDArray[np.bool_]:
-    """Spans in which the foreground thread stands still for another thread."""
+    """Spans in which the foreground thread stands still for another: behind all work it only takes note of its end."""
+    work = timeline.work
+    until = work["end"][~work["bookkeeping"]].max(initial=0)
+    result: npt.NDArray[np.bool_] = _awaits(timeline) & (work["start"] < until)
+    return result
+
+
+def _awaits(timeline: Timeline) -> npt.NDArray[np.bool_]:
+    """Steps of the foreground thread behind which work of another thread is done."""
     waiting = np.array([kernel.startswith(_WAITING) for kernel in timeline.kernels] or [False])
     result: npt.NDArray[np.bool_] = waiting[timeline.work["kernel"]] & timeline.work["bookkeeping"]
     return result
@@ -83,9 +90,9 @@ def _sweep(nodes: Numbers, start: Numbers, end: Numbers, result: NodeCycles) -> 
 
 def _waits(timeline: Timeline, nodes: Numbers, result: NodeCycles) -> None:
     """Gaps and waits of the foreground thread belong to the node that it goes on with."""
-    work, waits = timeline.work, is_wait(timeline)
-    for lane, (_, name) in enumerate(timeline.lanes):
-        if name != FOREGROUND:
+    work, waits = timeline.work, _awaits(timeline)
+    for lane, thread in enumerate(timeline.lanes):
+        if thread.unit != FOREGROUND:
             continue
         chosen = np.flatnonzero(work["lane"] == lane)
         order = chosen[np.lexsort((work["end"][chosen], work["start"][chosen]))]

@@ -21,9 +21,8 @@ from .details import PARTS
 from .hexagon import MB, computed_in, hexagon_of
 from .importers.estimates import compiler_stages
 from .importers.events import made_of
-from .importers.timeline import ENGINES, HMX
+from .importers.timeline import ENGINES, FOREGROUND, HMX
 from .metrics import all_metrics, lane_totals, memory_totals, part_of, path_shares, whole_latency
-from .node_times import FOREGROUND
 from .nodes import GraphNodes, node_totals
 from .options import HtpOptions
 from .parts.correction import correction_of
@@ -103,6 +102,7 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
+        classified=() if table is None else ("commands", "spans"),  # what kernels do, kernel_words.py tells
         graph=_graph(ops, compilation.flow),
     )
     recording = replace(recording, causes=causes_of(recording))
@@ -167,8 +167,8 @@ def _computed_in(graphs: Sequence[CompiledGraph]) -> str:
 
 def _hmx_lane(graphs: Sequence[CompiledGraph]) -> str:
     """Where HMX has no thread of its own, the foreground thread drives it."""
-    lanes = [name for graph in graphs if graph.timeline for _, name in graph.timeline.lanes]
-    return next((name for name in lanes if name.startswith(f"{HMX} ")), FOREGROUND)
+    lanes = [lane for graph in graphs if graph.timeline for lane in graph.timeline.lanes]
+    return next((lane.name for lane in lanes if lane.unit == HMX), FOREGROUND)
 
 
 def _kernels(graphs: Sequence[GraphNodes]) -> tuple[KernelTotal, ...]:

@@ -157,7 +157,7 @@ def _ops(graph: GraphNodes) -> Iterator[Row]:
             "op_id": f"{op_id:#x}",
             "htp_op": line.kernels[kernel],
             "qnn_op": graph.naming.rows[graph.row_of_span[span]],
-            "tid": line.lanes[lane][1],
+            "tid": line.lanes[lane].name,
             "start_cycle": start,
             "cycles": end - start,
             "hmx": engine == HMX,
@@ -179,7 +179,7 @@ def _path(graph: GraphNodes) -> Iterator[Row]:
         yield {
             "qnn_op": graph.naming.rows[graph.row_of_span[part.span]],
             "htp_op": line.kernels[int(work["kernel"])],  # type: ignore[union-attr]
-            "tid": line.lanes[int(work["lane"])][1],  # type: ignore[union-attr]
+            "tid": line.lanes[int(work["lane"])].name,  # type: ignore[union-attr]
             "start_cycle": part.begin,
             "cycles": part.end - part.begin,
         }

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...analysis.timeline.over_time import Bins
-from ...core.meaning import Does
+from ...core.meaning import Does, LaneRole
 from ...core.provenance import Provenance
 from ...program.program import (
     COMMAND,
@@ -20,10 +20,10 @@ from ...program.program import (
 from ...recording.recording import OpRecord, Placed
 from ...recording.run import CommandTable
 from ...recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, OpCounts, SpanKind, Trace, blank_spans
-from .importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
+from .importers.timeline import DMA, ENGINES, FOREGROUND, HLX, HMX, HVX, Thread, Timeline
 from .kernel_words import does_of
 from .node_path import Order
-from .node_times import FOREGROUND, is_wait
+from .node_times import is_wait
 from .nodes import GraphNodes
 
 VTCM = "VTCM used"
@@ -65,7 +65,7 @@ def build_trace(
     kinds, details, columns = _Words(graphs, timelines).columns(rows)
     commands = _commands(rows, timelines, lanes, columns, op_of, graphs)
     commands["does"] = _does(rows, timelines)
-    groups = tuple(dict.fromkeys(name for _, name in lanes))
+    groups = tuple(dict.fromkeys(lane.name for lane in lanes))
     table = CommandTable.from_details(commands, details, kinds=kinds, groups=groups)
     return table, _trace(rows, timelines, lanes, table, _edges(rows, graphs), _waits_on(rows, graphs))
 
@@ -86,7 +86,7 @@ def ops_of(
     return tuple(ops), place
 
 
-def _rows(timelines: Sequence[Timeline], lanes: tuple[tuple[int, str], ...]) -> _Rows:
+def _rows(timelines: Sequence[Timeline], lanes: tuple[Thread, ...]) -> _Rows:
     number = {lane: place for place, lane in enumerate(lanes)}
     parts = []
     for graph, line in enumerate(timelines):
@@ -136,17 +136,17 @@ def _detail(nodes: GraphNodes, op_id: int, node: str, kernel: str, *, outer: boo
 def _commands(  # noqa: PLR0917 – the columns come from as many places
     rows: _Rows,
     timelines: Sequence[Timeline],
-    lanes: tuple[tuple[int, str], ...],
+    lanes: tuple[Thread, ...],
     columns: npt.NDArray[np.int64],
     op_of: Mapping[tuple[int, int], int],
     graphs: Sequence[GraphNodes],
 ) -> npt.NDArray[np.void]:
     """A command per span: where it ran, the op it belongs to, its cycles and bytes."""
-    groups = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in lanes))}
+    groups = {name: number for number, name in enumerate(dict.fromkeys(lane.name for lane in lanes))}
     table = np.zeros(len(rows.span), COMMAND)
     table["route"], table["op"] = NO_ROUTE, NO_OP
-    table["core"] = np.array([core for core, _ in lanes], np.int64)[rows.lane]
-    table["group"] = np.array([groups[name] for _, name in lanes], np.int64)[rows.lane]
+    table["core"] = np.array([lane.core for lane in lanes], np.int64)[rows.lane]
+    table["group"] = np.array([groups[lane.name] for lane in lanes], np.int64)[rows.lane]
     table["kind"], table["detail"] = columns[:, 0], columns[:, 1]
     for graph, line in enumerate(timelines):
         here = rows.graph == graph
@@ -199,7 +199,7 @@ def _edges(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.void]:
 def _started_after(order: Order, timeline: Timeline) -> Iterator[tuple[int, int, bool]]:
     """The foreground thread starts work in order: when its own work and all that it awaited until then is done."""
     work, waits = timeline.work, is_wait(timeline)
-    lanes = [lane for lane, (_, name) in enumerate(timeline.lanes) if name == FOREGROUND]
+    lanes = [lane for lane, thread in enumerate(timeline.lanes) if thread.unit == FOREGROUND]
     chosen = np.flatnonzero(np.isin(work["lane"], lanes))
     last, ends = NONE, work["end"].tolist()
 
@@ -237,7 +237,7 @@ def _waits_on(rows: _Rows, graphs: Sequence[GraphNodes]) -> npt.NDArray[np.int64
 def _trace(  # noqa: PLR0917
     rows: _Rows,
     timelines: Sequence[Timeline],
-    lanes: tuple[tuple[int, str], ...],
+    lanes: tuple[Thread, ...],
     table: CommandTable,
     edges: npt.NDArray[np.void],
     waits_on: npt.NDArray[np.int64],
@@ -266,7 +266,7 @@ def _trace(  # noqa: PLR0917
     threads = tuple(dict.fromkeys(lane for line in timelines for lane in line.lanes))
     counters, samples = _counters(spans, work, lanes, threads, np.concatenate(usage))
     return Trace(
-        lanes=tuple(Lane(0, core, name) for core, name in lanes),
+        lanes=tuple(Lane(0, lane.core, lane.name, role=lane.role) for lane in lanes),
         names=table.kinds,
         spans=spans,
         edges=edges,
@@ -287,8 +287,8 @@ def _counts(work: npt.NDArray[np.void]) -> OpCounts:
 def _counters(
     spans: npt.NDArray[np.void],
     work: npt.NDArray[np.void],
-    lanes: tuple[tuple[int, str], ...],
-    threads: tuple[tuple[int, str], ...],
+    lanes: tuple[Thread, ...],
+    threads: tuple[Thread, ...],
     usage: npt.NDArray[np.float64],
 ) -> tuple[tuple[CounterTrack, ...], npt.NDArray[np.void]]:
     """VTCM in use; then of every core how busy its engines are and how fast it reads and writes DDR, over time.
@@ -300,12 +300,12 @@ def _counters(
     held["time_ns"], held["value"] = usage.T
     tracks, blocks = [CounterTrack(0, 0, VTCM, "bytes")], [held]
     bins = Bins.over(int(spans["end_ns"].max(initial=0)) + 1)  # what takes no time has its bytes in a nanosecond
-    core_of = np.array([core for core, _ in lanes])[spans["lane"]]
-    transfers = np.array([_is_transfer(name) for _, name in lanes])[spans["lane"]]
-    for core in dict.fromkeys(core for core, _ in lanes):
+    core_of = np.array([lane.core for lane in lanes])[spans["lane"]]
+    transfers = np.array([lane.role is LaneRole.TRANSFER for lane in lanes])[spans["lane"]]
+    for core in dict.fromkeys(lane.core for lane in lanes):
         for engine in (HVX, HMX, HLX, DMA):
             own = (core_of == core) & (work["engine"] == ENGINES.index(engine)) & ~work["bookkeeping"]
-            count = sum(place == core and name.startswith(f"{engine} ") for place, name in threads)
+            count = sum(thread.core == core and thread.unit == engine for thread in threads)
             if own.any() or count:
                 values = bins.busy_percent(spans["start_ns"][own], spans["end_ns"][own], max(count, 1))
                 blocks.append(bins.samples(len(tracks), values))
@@ -316,8 +316,3 @@ def _counters(
             blocks.append(bins.samples(len(tracks), values))
             tracks.append(CounterTrack(0, core, f"DDR {word}, {bins.label}", "GB/s"))
     return tuple(tracks), np.concatenate(blocks)
-
-
-def _is_transfer(lane: str) -> bool:
-    """A row of bytes on their way; those of an HVX thread, which repeat what its ops say they read, have one of it."""
-    return lane.split(" ", maxsplit=1)[0].endswith(DMA)

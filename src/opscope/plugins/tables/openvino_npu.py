@@ -24,7 +24,6 @@ from ...importers.column_trace import open_length
 from ...importers.reading import read_bytes, to_ns
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import NO_ARGS, Event, Events, Spans, coded, decode_events
-from ...recording.classify import does_of_kernel
 from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from ...recording.trace import NONE, Lane, SpanKind
 
@@ -170,16 +169,9 @@ def _kinds(tasks: _Tasks) -> Numbers:
 
 
 def _does(tasks: _Tasks) -> Numbers:
-    """The DPU multiplies, the M2I unit changes the form of pictures; what a kernel of SHAVE does, its type says."""
+    """The DPU multiplies, the M2I unit changes the form of pictures; what SHAVE does is not told by the engine."""
     of_engine = {"DPU": Does.COMPUTE, "DMA": Does.MOVE, "M2I": Does.LAYOUT}
-    of_type = {type_: does_of_kernel(type_) if type_ else Does.UNKNOWN for _, type_ in tasks.ops}
-    return np.array(
-        [
-            int(of_engine.get(word) or (of_type[tasks.ops[op][1]] if word else Does.UNKNOWN))
-            for word, op in zip(tasks.engine, tasks.op.tolist(), strict=True)
-        ],
-        np.int64,
-    )
+    return np.array([int(of_engine.get(word, Does.UNKNOWN)) for word in tasks.engine], np.int64)
 
 
 def _ops(spans: Spans, tasks: _Tasks) -> tuple[OpRecord, ...]:

@@ -9,11 +9,10 @@ from pathlib import Path
 from time import monotonic_ns, sleep
 from typing import cast
 
-import numpy as np
 import torch
 
 from ...backends.host_cpu import WATCHED, latency_alone, latency_metric, measured_latency
-from ...backends.kernel_times import KernelTimes, cpu_recording
+from ...backends.kernel_times import KernelTimes, cpu_recording, watched_note
 from ...backends.process import work_folder
 from ...core.errors import ModelError, UsageError
 from ...core.plugins import load_place, manifests
@@ -153,11 +152,7 @@ def _notes(
     model: TorchModel, choices: Choices, found: Measured, times: KernelTimes, ops: tuple[OpRecord, ...]
 ) -> Iterator[str]:
     yield from (note.text for note in model.notes)
-    with_profiler, without = float(np.median(times.whole_ns)), float(np.median(found.samples_ns))
-    yield (
-        "times of ops and the latency are of inferences that torch's profiler watched: "
-        f"{with_profiler / without - 1:+.1%} against those without it"
-    )
+    yield watched_note(times, found.samples_ns, rows="ops", profiler="torch's profiler")
     if found.zeros:
         drawn = f"{found.zeros} example inputs of zeros are random (seed {choices.measuring.seed})"
         yield f"{drawn}: times of ops whose work depends on values are of these"

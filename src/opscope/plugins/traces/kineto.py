@@ -19,11 +19,11 @@ import numpy.typing as npt
 from ...core.columns import Flags, Numbers
 from ...core.meaning import Does
 from ...core.provenance import Provenance
+from ...core.words import does_of_call
 from ...importers.power import Activity
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
 from ...importers.trace_events import NO_ARGS, Event, Events, Key, Samples, Spans, coded, decode_events
-from ...recording.classify import does_of_call, does_of_kernels
 from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 from .aten import Called, Told, told_by
@@ -92,7 +92,6 @@ class Kineto:
             op=joined.op,
             command=np.arange(len(spans.start)),
             edges=(joined.launch[launched], launched),
-            does=np.where(joined.kind == SpanKind.OP, does_of_kernels(spans.names, spans.name), Does.UNKNOWN),
         )
         trace = build_trace(trace_spans, samples, lanes, tracks, marks=marks, provenance=Provenance.MEASURED)
         return Recording(

@@ -180,13 +180,15 @@ class Builder:
         if name.startswith("onnx."):
             rule, attributes = onnx_rule(op, site, self._opset)
             if rule is not None and rule.kind != "custom":
-                return rule.kind, attributes, rule.canonical_inputs(operands)
+                return rule.kind_with(attributes), attributes, rule.canonical_inputs(operands)
             return self._unknown(name, own, operands)
         found = tosa.DENSE if name == "tosa.conv2d" and tosa.is_dense(site) else self._rule(op, name)
         if found is None or found is CUSTOM:
             return self._unknown(name, own, operands)
         if name == "tosa.rescale":
             found = replace(found, operands=tosa.rescale_operands(site))
+        if name == "tosa.resize" and tosa.is_nearest(op):
+            found = replace(found, kind="resize_nearest")
         return found.kind, found.describe(site), found.chosen(operands)
 
     def _rule(self, op: ir.Operation, name: str) -> Rule | None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import TYPE_CHECKING
 
 from .rules import CUSTOM, Rule, matmul_extents, rules
-from .site import Attributes, Describe, Site
+from .site import Attributes, Describe, Site, attribute_of
+
+if TYPE_CHECKING:
+    from iree.compiler import ir
 
 
 def _window(site: Site, kernel: tuple[int, ...]) -> Attributes:
@@ -33,6 +37,11 @@ def is_dense(site: Site) -> bool:
     """Whether a convolution is a fully connected layer: TOSA writes one as a 1 × 1 kernel on a 1 × 1 image."""
     data, weights = site.input(0), site.input(1)
     return bool(data and weights and len(data) == 4 and data[1:3] == (1, 1) and weights[1:3] == (1, 1))
+
+
+def is_nearest(op: ir.Operation) -> bool:
+    """Whether a resize picks values, and interpolates none."""
+    return "NEAREST" in str(attribute_of(op, "mode"))
 
 
 def _depthwise(site: Site) -> Attributes:

@@ -154,7 +154,27 @@ def gemm_fast_gelu(site: Site) -> Attributes:
 
 
 def einsum(site: Site) -> Attributes:
-    return {"equation": site.node.text("equation", "")}
+    """The equation; of one that only puts axes into another order, that order."""
+    equation, shape = site.node.text("equation", ""), site.input(0)
+    order = None if shape is None else _order_of_axes(equation.replace(" ", ""), len(shape))
+    return {"equation": equation} if order is None else {"permutation": order}
+
+
+def _order_of_axes(equation: str, rank: int) -> tuple[int, ...] | None:
+    """`bij->bji` → (0, 2, 1); None: it multiplies, sums, or takes a diagonal."""
+    given, arrow, made = equation.partition("->")
+    labels = _labels(given, rank)
+    result = _labels(made, rank) if arrow else sorted(labels)
+    known = dict.fromkeys(labels)
+    is_order = len(known) == len(labels) == len(result) == rank and known.keys() == set(result) and "," not in labels
+    return tuple(labels.index(label) for label in result) if is_order else None
+
+
+def _labels(word: str, rank: int) -> list[str]:
+    """One per axis; those that an ellipsis stands for are numbered."""
+    before, dots, after = word.partition("...")
+    hidden = rank - len(before) - len(after) if dots else 0
+    return [*before, *(str(axis) for axis in range(hidden)), *after]
 
 
 # -- recurrent
@@ -291,8 +311,8 @@ def block(site: Site) -> Attributes:
     return {"block": site.node.integer("blocksize", 1)}
 
 
-def mode(site: Site) -> Attributes:
-    return {"mode": site.node.text("mode", "nearest")}
+def mode(default: str) -> Describe:
+    return lambda site: {"mode": site.node.text("mode", default)}
 
 
 def _normalise_axis(number: int, shape: Shape) -> int:

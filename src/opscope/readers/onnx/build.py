@@ -82,7 +82,7 @@ class Builder:
             attributes = rule.describe(self._site(node, inputs, outputs))
         self.ops.append(
             Op(
-                rule.kind,
+                rule.kind_with(attributes),
                 op_type,
                 name,
                 rule.canonical_inputs(inputs),

@@ -6,10 +6,10 @@ scales and zero points.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...graph.graph import ABSENT
+from ...graph.graph import ABSENT, Attribute
 from . import attention, attributes
 from .attributes import Describe
 from .model import MICROSOFT, Node
@@ -23,6 +23,13 @@ class Rule:
     describe: Describe = attributes.no_attributes
     order: tuple[int, ...] | slice = ()  # positions of the canonical inputs (-1: not present); the other inputs follow
     note: str = ""
+    narrower: Callable[[Mapping[str, Attribute]], str] | None = (
+        None  # the kind, where attributes make it a special case
+    )
+
+    def kind_with(self, found: Mapping[str, Attribute]) -> str:
+        """The kind of an operator with these attributes."""
+        return self.kind if self.narrower is None else self.narrower(found)
 
     def canonical_inputs(self, inputs: tuple[int, ...]) -> tuple[int, ...]:
         """Return the inputs in canonical order, without absent ones at the end."""
@@ -42,6 +49,15 @@ class Rule:
 
 
 CUSTOM = Rule("custom")
+
+
+def _resize(found: Mapping[str, Attribute]) -> str:
+    return "resize_nearest" if found["mode"] == "nearest" else "resize"
+
+
+def _einsum(found: Mapping[str, Attribute]) -> str:
+    return "transpose" if "permutation" in found else "einsum"
+
 
 _FFT = "the work of a Fourier transform is not a multiply-accumulate count; it is costed apart"
 _MEL = "its matrix depends on constants alone and could be computed before run time"
@@ -138,7 +154,7 @@ DEFAULT: Mapping[str, Rule] = (
         "Gemm": Rule("matmul", attributes.matmul()),
         "MatMulInteger": Rule("matmul", attributes.matmul(), order=(0, 1, -1)),
         "QLinearMatMul": Rule("matmul", attributes.matmul(0, 3), order=(0, 3, -1)),
-        "Einsum": Rule("einsum", attributes.einsum),
+        "Einsum": Rule("einsum", attributes.einsum, narrower=_einsum),
         "Attention": Rule("attention", attention.standard),
         "LinearAttention": Rule("attention", attention.linear, note=_LINEAR),
         "LSTM": Rule("lstm", attributes.recurrent),
@@ -153,9 +169,9 @@ DEFAULT: Mapping[str, Rule] = (
         "GlobalMaxPool": Rule("max_pool", attributes.global_pool),
         "GlobalAveragePool": Rule("average_pool", attributes.global_pool),
         "GlobalLpPool": Rule("average_pool", attributes.global_pool),
-        "Resize": Rule("resize", attributes.mode),
-        "Upsample": Rule("resize", attributes.mode),
-        "GridSample": Rule("resize", attributes.mode),
+        "Resize": Rule("resize", attributes.mode("nearest"), narrower=_resize),
+        "Upsample": Rule("resize", attributes.mode("nearest"), narrower=_resize),
+        "GridSample": Rule("resize", attributes.mode("linear")),
         "MaxRoiPool": Rule("roi_pool", attributes.roi_pool),
         "RoiAlign": Rule("roi_pool", attributes.roi_pool),
         "Softmax": Rule("softmax", attributes.softmax),
@@ -266,6 +282,12 @@ DOMAINS: Mapping[str, Mapping[str, Rule]] = {
     "ai.onnx.preview": PREVIEW,
     MICROSOFT: CONTRIB,
 }
+
+
+def kind_of(domain: str, op_type: str) -> str:
+    """The kind of an operator, where a table has it; else empty."""
+    rule = DOMAINS.get(domain, {}).get(op_type)
+    return "" if rule is None else rule.kind
 
 
 def rule_of(node: Node) -> Rule | None:

@@ -17,6 +17,7 @@ from opscope.plugins.ethosu.importer import NPU, VelaLayers, VelaSummary
 from opscope.plugins.ethosu.nodes import node_totals
 from opscope.plugins.ethosu.options import VelaOptions
 from opscope.plugins.ethosu.profile import assemble
+from opscope.recording.build import to_run
 from opscope.recording.recording import OpRecord, Placed, ResourceCycles
 
 LAYERS = """\
@@ -135,6 +136,15 @@ def test_cycles_become_time_and_a_timeline_in_order(tmp_path: Path) -> None:
     assert result.value("mac_utilization") == pytest.approx(6464 / (1000 * 256))
     memory = {row.name: (row.peak_bytes, row.read_bytes, row.write_bytes) for row in result.memory}
     assert memory == {"SRAM": (2048, 40, 60), "off-chip flash": (1536, None, None)}
+
+
+def test_what_ops_do_is_told_by_their_kinds_and_read_from_no_word(tmp_path: Path) -> None:
+    result = assemble(Path("net.tflite"), graph(), OPTIONS, compilation(tmp_path))
+    run = to_run(result, command=(), created="", sha256=None)
+    assert not {"commands", "spans", "summary"} & set(run.info.classified)
+    assert {op.name: op.does for op in run.summary.ops if op.wall_ns} == dict.fromkeys(
+        ("conv", "add", "dense"), "compute"
+    )
 
 
 def test_with_an_op_on_the_cpu_there_is_no_latency(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import Sketch
+from opscope.analysis.analyse import analyse
 from opscope.backends.measuring import Measuring
 from opscope.core.errors import UsageError
 from opscope.graph.graph import Graph
@@ -18,6 +19,7 @@ from opscope.plugins.litert.backend import LitertBackend
 from opscope.plugins.litert.kernels import NO_OP, Kernel, kinds_of, map_kernels
 from opscope.plugins.litert.measurement import Event, Measurement
 from opscope.plugins.litert.profile import assemble
+from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
 from opscope.recording.trace import SpanKind
 
@@ -148,6 +150,30 @@ def test_the_runtimes_own_kernels_leave_a_timeline() -> None:
     assert work["op"].tolist() == [0, 1, 2] * 3
     assert work["inference"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert (work["start_ns"][:2].tolist(), work["end_ns"][:2].tolist()) == ([10_000, 20_000], [20_000, 25_000])
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_ops_do_is_told_by_their_kinds_and_read_from_no_word(own: bool) -> None:
+    result = measured([[10, 5, 1]], own=own)
+    assert [(op.kind, op.does.label) for op in result.ops] == [
+        ("conv", "compute"),
+        ("softmax", "compute"),
+        ("add", "compute"),
+    ]
+    assert to_run(result, command=(), created="", sha256=None).info.classified == ()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_times_of_ops_are_shares_of_the_inferences_that_they_were_measured_in(own: bool) -> None:
+    result = measured([[10, 5, 1], [12, 7, 3], [11, 6, 2]], own=own)
+    assert result.latency is not None
+    assert result.latency.value_ns == 39_000
+    assert result.samples_ns == (36_000, 42_000, 39_000)
+    assert result.value("latency_without_profiler") == 5.0
+    assert [lane.wall_ns for lane in result.lanes] == [39_000]
+    assert sum(part.share for part in analyse(to_run(result, command=(), created="", sha256=None)).breakdown) <= 1.001
+    (note,) = [note for note in result.notes if "profiler watched" in note]
+    assert note.startswith("times of ops and the latency that they are shares of")
 
 
 def test_a_delegate_leaves_times_and_no_timeline() -> None:

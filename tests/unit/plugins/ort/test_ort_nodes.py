@@ -12,14 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import Sketch
+from opscope.backends.kernel_times import what_measured_does
 from opscope.backends.measuring import Measuring
 from opscope.core.errors import ModelError, UsageError
+from opscope.core.meaning import Does
 from opscope.graph.graph import Graph
 from opscope.plugins.ort.backend import OrtBackend
 from opscope.plugins.ort.fusion import Node
 from opscope.plugins.ort.importer import OrtProfile
 from opscope.plugins.ort.measurement import Measurement
 from opscope.plugins.ort.profile import assemble
+from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
 from opscope.recording.trace import NONE, SpanKind
 
@@ -84,6 +87,26 @@ def test_every_node_has_one_row_and_what_was_added_follows(tmp_path: Path) -> No
         ("inner", Placed.FUSED, "in the body of soft, and counted there", ()),
         ("Transpose", Placed.INSERTED, "not in the model: the runtime's own, at relu", ()),
     ]
+
+
+def test_what_nodes_do_is_told_by_their_kinds_and_read_from_no_word(tmp_path: Path) -> None:
+    result = measured(tmp_path / "p.json", HAND, warmup=1)
+    kinds = [(node.kind, node.does.label) for node in result.ops]
+    assert kinds == [
+        ("conv", "compute"),
+        ("relu", "compute"),
+        ("identity", "layout"),
+        ("softmax", "compute"),
+        ("add", "compute"),
+        ("transpose", "layout"),
+    ]
+    run = to_run(result, command=(), created="", sha256=None)
+    assert run.info.classified == ()
+    assert set(run.trace.spans["does"][run.trace.spans["op"] == 5].tolist()) == {Does.LAYOUT}
+
+
+def test_the_time_of_a_loop_is_not_told_apart_from_that_of_its_body() -> None:
+    assert [what_measured_does(kind) for kind in ("loop", "gather")] == [Does.MIXED, Does.LAYOUT]
 
 
 def test_warm_up_counts_nowhere_and_times_are_medians(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from importer_samples import all_hold, op
+from opscope.analysis.analyse import analyse
 from opscope.importers.formats import read_profile
+from opscope.recording.build import to_run
 from opscope.recording.recording import Recording
 from opscope.recording.trace import NONE, SpanKind
 
@@ -47,6 +49,14 @@ def test_a_profile_made_on_the_spot_is_read_whole(profile: Path) -> None:
     nodes = imported.trace.spans[imported.trace.spans["kind"] == SpanKind.OP]
     assert len(nodes) == 3 * len(imported.ops)
     assert sorted(set(nodes["inference"].tolist())) == [0, 1, 2]
+
+
+def test_names_of_nodes_say_nothing_where_the_file_has_their_types(tmp_path: Path) -> None:
+    names = ("/pack/MatMul", "/block_start/MatMul", "/copy_head/MatMul")
+    nodes = [_event("Node", f"{name}_kernel_time", 10 * n, 10, op_name="MatMul") for n, name in enumerate(names)]
+    run = to_run(_made(tmp_path, *nodes), command=(), created="", sha256=None)
+    assert {op.name: op.does for op in run.summary.ops} == dict.fromkeys(names, "compute")
+    assert analyse(run).bound == "compute"
 
 
 def test_every_microsecond_of_the_file_is_there(profile: Path) -> None:

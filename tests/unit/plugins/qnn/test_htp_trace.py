@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,16 @@ import numpy.typing as npt
 import pytest
 
 from htp_samples import profiled, schematic, timeline, tiny, two_partitions
+from opscope.analysis.analyse import analyse
+from opscope.analysis.laws.conservation import window_is_latency
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.over_time import Bins
 from opscope.analysis.timeline.path_marks import path_marks
 from opscope.importers.formats import find_format
+from opscope.plugins.qnn.compilation import Compilation
+from opscope.plugins.qnn.importers.timeline import Thread, read_timeline
 from opscope.plugins.qnn.node_path import Order
+from opscope.plugins.qnn.node_times import is_wait
 from opscope.plugins.qnn.trace import _counters, _started_after
 from opscope.recording.build import to_run
 from opscope.recording.recording import Recording
@@ -57,6 +63,43 @@ def test_the_mean_of_a_utilisation_over_time_is_the_metric(engine: str) -> None:
     assert area(result, f"{engine} utilisation") / 100 / window == pytest.approx(share, rel=1e-2)
 
 
+def test_the_step_behind_the_last_work_lasts_until_the_model_ends() -> None:
+    """Steps take no time in the file: 50 cycles from the end of the work to the step, 6 from there to the end."""
+    work = {"name": "q::Transpose.2D", "ph": "X", "tid": 1, "ts": 12, "dur": 100, "args": {"flags": ["for_hvx"]}}
+    step = {"ph": "X", "tid": 0, "dur": 0, "args": {"flags": ["scalar"]}}
+    entries: list[Event] = [
+        *(
+            {"name": "thread_name", "ph": "M", "tid": n, "args": {"name": name}}
+            for n, name in enumerate(("FG:", "HVX 1:"))
+        ),
+        step | {"name": "default_hvx_spawn (q::Transpose.2D)", "ts": 6},
+        work,
+        step | {"name": "default_hvx_validate (q::Transpose.2D)", "ts": 162},
+        {"name": "TCM usage", "ph": "C", "ts": 168, "args": {"Bytes": 0}},
+    ]
+    raw = json.dumps({"traceEvents": entries, "Hextimate Configuration": {"sim_core_freq": 1000}}).encode()
+    line = read_timeline(raw, source="timeline")
+    assert [(int(row["start"]), int(row["end"])) for row in line.work] == [(6, 6), (12, 112), (112, 168)]
+    assert line.end == 168
+    assert not is_wait(line).any()  # nothing is at work any more
+
+
+@pytest.mark.parametrize("compilation", [tiny, two_partitions])
+def test_the_timeline_is_as_long_as_the_latency(compilation: Callable[[], Compilation]) -> None:
+    result = profiled(compilation())
+    assert result.latency is not None
+    assert int(result.trace.spans["end_ns"].max()) == result.latency.value_ns
+    run = to_run(result, command=(), created="", sha256=None)
+    assert all(check.holds for check in window_is_latency(RunAnalysis(run)))
+    assert not {part.cause for part in analyse(run).breakdown} & {"unknown", "other"}
+
+
+def test_what_kernels_do_is_told_from_words_and_said_so() -> None:
+    run = to_run(profiled(tiny()), command=(), created="", sha256=None)
+    assert {"commands", "spans", "summary"} <= set(run.info.classified)
+    assert "lanes" not in run.info.classified  # those say what they are
+
+
 def test_ddr_over_time_holds_the_bytes_that_transfers_move() -> None:
     result = profiled(tiny())
     assert area(result, "DDR read") == pytest.approx(WHOLE.total("dram_read"))
@@ -75,7 +118,7 @@ def test_bytes_that_an_hvx_thread_reads_through_its_own_row_of_dma_are_counted_o
     line.work["dram_read"] = 100
     spans = blank_spans(2)
     spans["lane"], spans["kind"], spans["end_ns"] = [0, 1], SpanKind.OP, 10
-    tracks, samples = _counters(spans, line.work, line.lanes, (*line.lanes, (0, "HVX 2")), np.zeros((0, 2)))
+    tracks, samples = _counters(spans, line.work, line.lanes, (*line.lanes, Thread.of(0, "HVX 2")), np.zeros((0, 2)))
     names = [track.name.partition(",")[0] for track in tracks]
     assert names == ["VTCM used", "HVX utilisation", "DDR read", "DDR write"]
     bins = Bins.over(11)

@@ -11,7 +11,7 @@ from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError
 from opscope.core.meaning import Does
 from opscope.importers.formats import read_profile
-from opscope.recording.build import lane_totals
+from opscope.recording.build import lane_totals, to_run
 
 NPU = "openvino_npu.json"
 
@@ -61,8 +61,10 @@ def test_layers_and_variants_are_marks_and_no_lane_at_work() -> None:
     assert len(trace.spans) == 9  # all are on the timeline
 
 
-def test_engines_say_what_they_do() -> None:
-    trace = sample(NPU).trace
+def test_engines_say_what_they_do_and_types_of_layers_tell_of_the_others() -> None:
+    run = to_run(sample(NPU), command=(), created="", sha256=None)
+    assert "spans" in run.info.classified
+    trace = run.trace
     does = {trace.lanes[span["lane"]].name: Does(int(span["does"])) for span in trace.spans}
     assert (does["DPU"], does["DMA"], does["SHAVE"]) == (Does.COMPUTE, Does.MOVE, Does.COMPUTE)
 

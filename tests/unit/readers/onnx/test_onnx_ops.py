@@ -62,6 +62,23 @@ CASES: list[tuple[NodeProto, dict[str, Dims], list[TensorProto], int, str, dict[
         "einsum",
         {"equation": "ij,jk->ik"},
     ),
+    *(
+        (node("Einsum", ["x"], ["y"], equation=equation), {"x": [2, 3, 4]}, [], 17, "transpose", {"permutation": order})
+        for equation, order in (
+            ("bij->bji", (0, 2, 1)),
+            ("... i j -> ... j i", (0, 2, 1)),
+            ("cab", (1, 2, 0)),
+            ("i...->...i", (1, 2, 0)),
+        )
+    ),
+    *(
+        (node("Einsum", ["x"], ["y"], equation=equation), {"x": [3, 3, 3]}, [], 17, "einsum", {"equation": equation})
+        for equation in ("bij->bj", "bii->bi", "iii")
+    ),
+    *(
+        (node("Resize", ["x", "", "s"], ["y"], mode=mode), {"x": [1, 2, 3, 4], "s": [4]}, [], 17, kind, {"mode": mode})
+        for mode, kind in (("nearest", "resize_nearest"), ("linear", "resize"), ("cubic", "resize"))
+    ),
     (
         node("Attention", ["q", "k", "v"], ["y"]),
         {"q": [2, 8, 5, 16], "k": [2, 4, 7, 16], "v": [2, 4, 7, 32]},

@@ -14,13 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ....core.errors import ImportFileError
+from ....core.meaning import LaneRole
 from .events import MOST
 
 SCALAR, HVX, HMX, DMA, HLX = "scalar", "HVX", "HMX", "DMA", "HLX"
 ENGINES = (SCALAR, HVX, HMX, DMA, HLX)
 _FLAGS = {"scalar": 0, "for_hvx": 1, "uses_hmx": 2, "for_hmx": 2, "for_dma": 3, "for_hlx": 4}
+FOREGROUND, HVX_DMA = "FG", "HVX_DMA"  # units beside the engines
+_THREAD = re.compile(r"(\w+) (\d{1,4})")  # "HVX 1", in the vendor's words
 _BOOKKEEPING = re.compile(r"default_(\w+?) \((.*)\)")
 _USAGE = "TCM usage"
+_MOST_CORES = 1 << 12
 
 WORK = np.dtype(
     [
@@ -73,10 +77,31 @@ class _File(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
+class Thread:
+    """A row of the timeline."""
+
+    core: int
+    name: str
+    unit: str  # that it is a thread of: an engine, FOREGROUND, HVX_DMA
+    number: int  # of the thread; 0: the unit has one
+
+    @classmethod
+    def of(cls, core: int, name: str) -> Thread:
+        """By the name that the vendor's model gives it."""
+        found = _THREAD.fullmatch(name)
+        return cls(core, name, name, 0) if found is None else cls(core, name, found[1], int(found[2]))
+
+    @property
+    def role(self) -> LaneRole:
+        """Bytes on their way, or work; those of an HVX thread, which repeat what its ops say they read, have a row."""
+        return LaneRole.TRANSFER if self.unit in (DMA, HVX_DMA) else LaneRole.ENGINE
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """One inference of one compiled graph, as the vendor's model sees it."""
 
-    lanes: tuple[tuple[int, str], ...]  # core, name
+    lanes: tuple[Thread, ...]
     kernels: tuple[str, ...]
     work: npt.NDArray[np.void]  # of WORK, by start
     usage: npt.NDArray[np.int64]  # cycle, bytes of VTCM in use; two columns
@@ -89,7 +114,7 @@ class Timeline:
 
     @property
     def cores(self) -> int:
-        return max((core for core, _ in self.lanes), default=0) + 1
+        return max((lane.core for lane in self.lanes), default=0) + 1
 
     @property
     def end(self) -> int:
@@ -109,6 +134,8 @@ def read_timeline(raw: bytes, *, source: str) -> Timeline:
     threads = {(entry.pid, entry.tid): entry.args.name.rstrip(": ") for entry in named}
     spans = [entry for entry in file.entries if entry.ph == "X"]
     places = sorted({(entry.pid, entry.tid) for entry in spans} | set(threads))
+    if odd := [core for core, _ in places if not 0 <= core < _MOST_CORES]:
+        raise ImportFileError(source, "", f"pid is {odd[0]}; expected the number of a core, below {_MOST_CORES}")
     lanes = {place: number for number, place in enumerate(places)}
     kernels: dict[str, int] = {}
     used = [entry for entry in file.entries if entry.ph == "C" and entry.name == _USAGE]
@@ -117,14 +144,35 @@ def read_timeline(raw: bytes, *, source: str) -> Timeline:
         usage = [(_bounded(entry.ts), _bounded(entry.args.value)) for entry in used]
     except (ValueError, OverflowError) as error:
         raise ImportFileError(source, "", f"an op of the timeline is damaged: {error}") from error
+    work = work[np.argsort(work["start"], kind="stable")]
+    moments = np.array(usage, np.int64).reshape(-1, 2)
+    _end_with(work, int(moments[:, 0].max(initial=0)))
     return Timeline(
-        lanes=tuple((pid, threads.get((pid, tid), f"thread {tid}")) for pid, tid in places),
+        lanes=tuple(Thread.of(pid, threads.get((pid, tid), f"thread {tid}")) for pid, tid in places),
         kernels=tuple(kernels),
-        work=work[np.argsort(work["start"], kind="stable")],
-        usage=np.array(usage, np.int64).reshape(-1, 2),
+        work=work,
+        usage=moments,
         settings={key: value for key, value in file.settings.items() if isinstance(value, int | float | str)},
         version=str(file.origin.get("Hexagon-NN SHA", "")),
     )
+
+
+def _end_with(work: npt.NDArray[np.void], end: int) -> None:
+    """Let the step that awaits the last work take from the end of that work until the model ends.
+
+    Steps of the foreground thread take no time in the file, and what comes next begins later: behind the last of them
+    comes nothing, and the time is in no span.
+
+        HVX 2 ▐██████▌
+        FG             ·validate      · is where the step stands: 50 cycles behind the work, 6 before the model ends
+    """
+    if not len(work):
+        return
+    last = int(np.lexsort((work["order"], work["end"]))[-1])
+    row = work[last]
+    if row["bookkeeping"] and end >= row["end"]:
+        before = int(np.delete(work["end"], last).max(initial=0))
+        row["start"], row["end"] = min(int(row["start"]), before), end
 
 
 def _row(entry: _Entry, lanes: dict[tuple[int, int], int], kernels: dict[str, int]) -> tuple[int | bool, ...]:

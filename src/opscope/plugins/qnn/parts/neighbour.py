@@ -185,6 +185,7 @@ def with_times(facts: Recording, timed: Recording, neighbour: Neighbour) -> Reco
         ops=ops,
         machine={**facts.machine, "clock_hz": clock, "vendor_model": model},
         clocks_hz=timed.clocks_hz,
+        classified=timed.classified,
         bounds=_bounds(facts.bounds, timed.bounds),
         latency=None if timed.latency is None else replace(timed.latency, provenance=Provenance.ESTIMATED),
         metrics=tuple(_metrics(facts, timed)),

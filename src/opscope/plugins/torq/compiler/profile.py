@@ -12,7 +12,6 @@ from ....core.meaning import Carries, Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock
 from ....program.program import COMMAND, NO_ROUTE, Detail
-from ....recording.classify import does_of_kernel
 from ....recording.recording import CLOCK, Metric, Recording, empty_trace
 from ....recording.run import CommandTable, RunRoute, graph_edges
 from ....recording.summary import Latency, MemoryTotal
@@ -109,7 +108,7 @@ def _does(schedule: Schedule, row: int) -> Does:
     if schedule.payload[row].is_control:
         return Does.LAUNCH
     unit = schedule.rows.units[schedule.rows.unit[row]]
-    return does_of_kernel(_NUMBER.sub("", schedule.kernel[row])) if computes(unit) else Does.MOVE
+    return Does.UNKNOWN if computes(unit) else Does.MOVE
 
 
 def _metrics(schedule: Schedule, total: int, options: TorqOptions) -> Iterator[Metric]:

@@ -25,7 +25,6 @@ from ....importers.column_trace import Clock, SpanColumns, column_trace, op_tota
 from ....importers.line_columns import Lines, Words, joined, read_lines, unwrapped
 from ....importers.mlir_location import labels, plain_location
 from ....importers.reading import Unread
-from ....recording.classify import does_of_kernel
 from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
 from ....recording.trace import NONE, Lane, SpanKind, Trace
 from ..parts import CLOCKS_HZ, part_of
@@ -188,8 +187,8 @@ def read_rows(path: Path, form: str) -> CompileRows:
 
 
 def _does(types: tuple[str, ...]) -> Numbers:
-    """Of work that computes, by its type; where a file has the unit in its place, it computes."""
-    known = [Does.COMPUTE if computes(_unit_of(word)) else does_of_kernel(word) for word in types]
+    """Of work that computes: where a file has the unit in the place of its type, it computes; a type is a word."""
+    known = [Does.COMPUTE if computes(_unit_of(word)) else Does.UNKNOWN for word in types]
     return np.array(known or [Does.UNKNOWN], np.int64)
 
 

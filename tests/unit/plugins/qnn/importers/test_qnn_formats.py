@@ -60,7 +60,7 @@ def test_the_timeline_ends_with_the_estimate_and_counts_bytes_once(tmp_path: Pat
     log = read_log((session.write(tmp_path) / "prof_qnn.log").read_bytes(), source="log")
     (graph,), (raw,) = session.graphs, log.timelines.values()
     line = read_timeline(raw, source="timeline")
-    assert line.end == graph.end
+    assert line.end == graph.cycles
     assert line.clock_hz == pytest.approx(MHZ * 1e6)
     assert (line.work["dram_read"].sum(), line.usage[:, 1].max()) == (graph.total("dram_read"), graph.peak)
     assert not line.work["dram_read"][line.work["bookkeeping"]].any()
@@ -158,3 +158,9 @@ def test_files_of_another_kind_are_refused(raw: bytes) -> None:
 def test_a_timeline_without_a_clock_is_refused() -> None:
     with pytest.raises(ImportFileError, match="sim_core_freq is None; expected the core clock in MHz"):
         read_timeline(b'{"traceEvents": [], "Hextimate Configuration": {}}', source="a")
+
+
+def test_a_core_that_no_part_has_is_refused() -> None:
+    far = b'{"traceEvents": [{"name": "x", "ph": "X", "pid": 999999999999999999999}], '
+    with pytest.raises(ImportFileError, match=r"^a: pid is 9{21}; expected the number of a core, below 4096$"):
+        read_timeline(far + b'"Hextimate Configuration": {"sim_core_freq": 1000}}', source="a")

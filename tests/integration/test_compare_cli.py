@@ -270,6 +270,11 @@ def test_a_span_of_an_op_that_is_not_there_is_refused(
     (run / "ops.parquet").write_bytes((other / "ops.parquet").read_bytes())
     assert main(["compare", str(run), str(run)]) == 2
     assert "a span is of op 2; expected one of the 1 in ops.parquet" in capsys.readouterr().err
+    (run / "spans.parquet").write_bytes((other / "spans.parquet").read_bytes())
+    assert main(["compare", str(run), str(run)]) == 2
+    assert "summary.json: a total is of op 2; expected one of the 1 in ops.parquet" in capsys.readouterr().err
+    assert main(["analyze", str(run)]) == 2
+    assert "summary.json: a total is of op 2; expected one of the 1 in ops.parquet" in capsys.readouterr().err
 
 
 def test_the_library_has_the_same_verbs(folder: Callable[..., Path], tmp_path: Path) -> None:

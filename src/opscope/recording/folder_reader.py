@@ -37,7 +37,7 @@ from .schema import (
     table_file,
 )
 from .summary import Summary
-from .summary_file import read_summary
+from .summary_file import SUMMARY_FILE, read_summary
 from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, OpSpans, SpanKind, Trace
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def read_run(path: Path) -> Run:
         trace = _trace(tables, bounds, info.provenance)
         found = classify(trace, ops, commands)
         info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.tables))))
-        summary = classified_summary(summary, ops)
+        summary = classified_summary(_of_these_ops(summary, path, len(ops)), ops)
         graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
         return Run(info, ops, found.commands, found.trace, summary, graph, resources, read_bounds(path))
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
@@ -76,7 +76,16 @@ def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSp
     info, summary = read_info(path), read_summary(path)
     wanted = [name for name in columns_of("ops", Kind.TEXT) if name not in LATER_COLUMNS]
     ops = _ops(read_table(path / table_file("ops"), wanted, further=tuple(LATER_COLUMNS)))
-    return info, ops, classified_summary(summary, ops), _op_spans(path / table_file("spans"), len(ops), info.provenance)
+    spans = _op_spans(path / table_file("spans"), len(ops), info.provenance)
+    return info, ops, classified_summary(_of_these_ops(summary, path, len(ops)), ops), spans
+
+
+def _of_these_ops(summary: Summary, path: Path, ops: int) -> Summary:
+    """The summary, if every total in it is of an op that is there."""
+    wrong = next((total.op for total in summary.ops if total.op is not None and not 0 <= total.op < ops), None)
+    if wrong is not None:
+        raise UsageError(f"{path / SUMMARY_FILE}: a total is of op {wrong}; expected one of the {ops} in ops.parquet")
+    return summary
 
 
 def read_op_cycles(path: Path, ops: int) -> tuple[OpCycles, ...]:

@@ -21,6 +21,7 @@ from measure import ROOT, progress
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from law_grid import MOST_BATCH, NETWORKS, PRECISIONS, Case, Machine, Point, Violation, points_of, violations
 from opscope.core.units import format_seconds
+from opscope.zoo import names
 
 CARD, ULTRA, ULTRA_CORES = "aic100-std", "aic100-ultra", 16
 BATCHES = (1, 2, 8, 14, 16, 32, 64)
@@ -40,7 +41,9 @@ START, END = "<!-- tables: python bench/grid.py --docs -->", "<!-- end of tables
 def options() -> Namespace:
     parser = ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     known = ", ".join(NETWORKS)
-    parser.add_argument("--networks", type=_words, help=f"of {known} (default: all but {', '.join(SMALL)})")
+    parser.add_argument(
+        "--networks", type=_words, help=f"of {known} (default: all but {', '.join(SMALL)}), or any of the zoo"
+    )
     parser.add_argument("--precisions", type=_words, default=tuple(PRECISIONS), help="of f16, i8 (default: both)")
     parser.add_argument("--batches", type=_numbers, help=f"default {_list(BATCHES)}")
     parser.add_argument("--cores", type=_numbers, help=f"of {CARD}; default {_list(CORES)}")
@@ -55,8 +58,8 @@ def options() -> Namespace:
     )
     parser.add_argument("--docs", action="store_true", help=f"also write the tables of {PAGE.relative_to(ROOT)}")
     chosen = parser.parse_args()
-    if any(name not in NETWORKS for name in chosen.networks or ()):
-        parser.error(f"--networks {_list(chosen.networks)}: expected some of {known}")
+    if any(name not in {*NETWORKS, *(entry.name for entry in names())} for name in chosen.networks or ()):
+        parser.error(f"--networks {_list(chosen.networks)}: expected some of {known}, or of the zoo")
     return chosen
 
 

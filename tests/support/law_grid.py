@@ -132,12 +132,17 @@ class Violation:
 # ---- points ------------------------------------------------------------------------------------------------------
 
 
+def recipe(network: str) -> Recipe:
+    """How a network of the grid is made; any other name is one of the zoo, as it is."""
+    return NETWORKS.get(network) or Recipe(network)
+
+
 def points_of(case: Case) -> list[Point]:
     """Every point of a case; machines that the program is too large for are left out."""
-    recipe = replace(NETWORKS[case.network], precision=PRECISIONS[case.precision], batch=case.batch, weights=False)
+    wanted = replace(recipe(case.network), precision=PRECISIONS[case.precision], batch=case.batch, weights=False)
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
-        make(recipe, path)
+        make(wanted, path)
         model = ModelCompiler(path)
         graph = graph_of(path)
         found = []

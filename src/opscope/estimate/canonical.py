@@ -72,20 +72,28 @@ def fold_constants(graph: Graph) -> Graph:
     tensors = list(graph.tensors)
     kept: list[Op] = []
     for op in graph.ops:
-        # A dequantize of constant weights is kept: fold_quantisation must see it to read the weights as int8.
-        static = op.kind == "shape" or (
-            bool(op.inputs)
-            and op.family not in (Family.CONTROL, Family.OPAQUE)
-            and op.kind not in ("dequantize", "random")
-            and all(t == ABSENT or tensors[t].role is Role.CONSTANT for t in op.inputs)
-        )
-        if not static or op.scope or any(t in graph.outputs for t in op.outputs):
+        if not _is_static(op, tensors) or op.scope or any(t in graph.outputs for t in op.outputs):
             kept.append(op)
             continue
         for t in op.outputs:
             if t != ABSENT:
                 tensors[t] = replace(tensors[t], role=Role.CONSTANT)
     return replace(graph, ops=tuple(kept), tensors=tuple(tensors))
+
+
+def _is_static(op: Op, tensors: Sequence[Tensor]) -> bool:
+    """Whether an op depends on constants and shapes alone.
+
+    A dequantize of integers does not count: fold_quantisation must see it to read weights as they are stored. Weights
+    that are stored as float16 it only widens, which runtimes do once, when they load the model.
+    """
+    if op.kind == "shape":
+        return True
+    if not op.inputs or op.kind == "random" or op.family in (Family.CONTROL, Family.OPAQUE):
+        return False
+    if op.kind == "dequantize" and not tensors[op.inputs[0]].dtype.is_float:
+        return False
+    return all(t == ABSENT or tensors[t].role is Role.CONSTANT for t in op.inputs)
 
 
 def fuse(graph: Graph, kinds: Collection[str]) -> Graph:

@@ -23,6 +23,8 @@ DEQUANTIZE: Mapping[DType, str] = {DType.MXFP6: "dequantize_mxfp6", DType.MXINT8
 
 DEQUANTIZE_INTEGERS = "dequantize"
 
+_COMPLEX = (DType.C64, DType.C128)  # one element is a real and an imaginary number
+
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
@@ -219,10 +221,16 @@ def _recurrent(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[in
     return macs, cells * hidden * 10 * gates, ""
 
 
-def _fft(_op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
-    """The classic operation count of a fast transform over the last axes: 5 n log2 n."""
-    elements = max(2, _elements(outputs))
-    return 0, round(5 * elements * log2(elements)), ""
+def _fft(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
+    """The classic operation count of fast transforms of n elements: 5 n log2 n each; half where one end is real.
+
+    1,000 frames of 512 real samples leave 257 complex numbers each: 1,000 × 257 × 5 × log2 512.
+    """
+    if "lengths" not in op.attributes:
+        return 0, 0, "how many elements it transforms at a time is not known"
+    length = max(1, prod(numbers(op, "lengths")))
+    complex_numbers = sum(_elements([each]) / (1 if each.dtype in _COMPLEX else 2) for each in outputs)
+    return 0, round(5 * complex_numbers * log2(length)), ""
 
 
 def _pool(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
@@ -230,11 +238,18 @@ def _pool(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, in
     return 0, _elements(outputs) * per_element, ""
 
 
-def _over_input(op: Op, inputs: list[Tensor], _outputs: list[Tensor]) -> tuple[int, int, str]:
+def _over_input(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:
     if op.kind == "non_max_suppression":
         return 0, _elements(inputs), "how many boxes it compares depends on the data"
-    per_element = round(log2(max(2, _elements(_outputs)))) if op.kind == "topk" else _per_element(op.kind)
+    per_element = _comparisons(op, outputs[:1]) if op.kind == "topk" else _per_element(op.kind)
     return 0, _elements(inputs[:1]) * per_element, ""
+
+
+def _comparisons(op: Op, outputs: list[Tensor]) -> int:
+    """Of an element with those of a heap, which holds what is kept of a row: two where 5 of 1,000 are."""
+    shapes, axes = [tensor.shape or () for tensor in outputs], numbers(op, "axes")
+    kept = prod(extent for shape in shapes for axis, extent in enumerate(shape) if axis in axes or not axes)
+    return round(log2(max(2, kept)))
 
 
 def _over_output(op: Op, _inputs: list[Tensor], outputs: list[Tensor]) -> tuple[int, int, str]:

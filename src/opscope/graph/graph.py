@@ -15,6 +15,7 @@ An operator with no kind of its own keeps its `type` and becomes `custom`: its c
 |                          |                                 | gates and projection_size where they are unusual   |
 | max_pool, average_pool   | data                            | kernel, strides, channel_axis                      |
 | softmax, *_norm, reduce  | data, [scale, bias]             | axes                                               |
+| fft                      | data, …                         | axes, lengths (elements of a transform along each) |
 | transpose                | data                            | permutation                                        |
 | concat, split, …         | operands                        | axis                                               |
 | any                      |                                 | activation (name of a fused activation kind)       |

@@ -8,7 +8,7 @@ from build import Sketch, mobilenet, resnet, target
 from opscope.estimate.canonical import canonicalise, fold_constants, fold_quantisation, fold_rescales, fuse, retype
 from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
-from opscope.graph.graph import DType, Graph
+from opscope.graph.graph import DType, Graph, Role
 
 FUSING = target(fuses=("relu", "clip", "batch_norm"))
 
@@ -141,6 +141,22 @@ def test_what_depends_on_constants_alone_is_computed_before() -> None:
     after = fold_constants(draw.graph(out))
     assert kinds(after) == ["matmul"]
     assert parameter_bytes(after) == 32 * 64 * 4
+
+
+def test_weights_stored_as_float16_are_constants_of_the_float_that_they_are_read_as() -> None:
+    draw = Sketch()
+    weights = draw.op("dequantize", (draw.constant(32, 64, dtype=DType.F16),), (32, 64))
+    out = draw.op("matmul", (draw.input(1, 32), weights), (1, 64), k=32, n=64)
+    (op,) = fold_constants(draw.graph(out)).ops
+    read = fold_constants(draw.graph(out)).tensors[op.inputs[1]]
+    assert (op.kind, read.role, read.dtype) == ("matmul", Role.CONSTANT, DType.F32)
+
+
+def test_integers_are_dequantised_by_an_op_of_its_own() -> None:
+    draw = Sketch()
+    weights = draw.op("dequantize", (draw.constant(32, 64, dtype=DType.I8),), (32, 64))
+    out = draw.op("matmul", (draw.input(1, 32), weights), (1, 64), k=32, n=64)
+    assert kinds(fold_constants(draw.graph(out))) == ["dequantize", "matmul"]
 
 
 def test_a_constant_that_the_graph_returns_is_still_made() -> None:

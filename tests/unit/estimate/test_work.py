@@ -90,6 +90,27 @@ def test_an_einsum_of_one_operand_multiplies_nothing() -> None:
     assert (work.macs, work.element_ops) == (0, 24)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((10, 257), DType.C64), ((10, 257, 2), DType.F32)], ids=["complex", "pairs"]
+)
+def test_transforms_are_counted_frame_by_frame(shape: tuple[int, ...], dtype: DType) -> None:
+    draw = Sketch()
+    draw.op("fft", (draw.input(10, 512),), shape, dtype=dtype, axes=(1,), lengths=(512,))
+    assert counted(draw.graph()).element_ops == 10 * 257 * 5 * 9
+
+
+def test_a_transform_of_unknown_length_is_unknown() -> None:
+    draw = Sketch()
+    draw.op("fft", (draw.input(10, 512),), (10, 257), dtype=DType.C64)
+    assert "is not known" in counted(draw.graph()).unknown_because
+
+
+def test_the_largest_are_found_row_by_row() -> None:
+    draw = Sketch()
+    draw.op("topk", (draw.input(64, 1000),), (64, 4), axes=(1,))
+    assert counted(draw.graph()).element_ops == 64 * 1000 * 2
+
+
 def test_a_fused_activation_adds_its_element_operations() -> None:
     draw = Sketch()
     data = draw.input(1, 4, 4, 8)

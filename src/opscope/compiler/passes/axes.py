@@ -244,6 +244,15 @@ def _beside_axis(op: Op, graph: Graph, axis: int) -> Axes | None:
     return (axis,) * len(op.inputs) if isinstance(along, int) and axis != along and alike else None
 
 
+def _transform(op: Op, graph: Graph, axis: int) -> Axes | None:
+    """Along the axes before those that are transformed; frames of a signal overlap, so each lane has all of it."""
+    transformed, source = numbers(op, "axes"), _shape(graph, op.inputs[0])
+    if not transformed or axis >= min(transformed):
+        return None
+    follows = axis < len(source) and source[axis] == _shape(graph, op.outputs[0])[axis]
+    return _first(op, axis) if follows else (WHOLE,) * len(op.inputs)
+
+
 def _pool(op: Op, graph: Graph, axis: int) -> Axes | None:
     shape, out = _shape(graph, op.inputs[0]), _shape(graph, op.outputs[0])
     regions = op.kind == "roi_pool" and axis != 1  # of any image, anywhere in it
@@ -333,4 +342,5 @@ _BY_FAMILY: dict[Family, Callable[[Op, Graph, int], Axes | None]] = {
     Family.NORMALISE: _normalise,
     Family.REDUCE: _reduce,
     Family.POOL: _pool,
+    Family.TRANSFORM: _transform,
 }

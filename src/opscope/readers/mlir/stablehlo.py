@@ -59,7 +59,6 @@ _OF_THE_FIRST: Mapping[str, str] = {  # the operands behind it are shapes, posit
     "pad": "pad dynamic_pad",
     "reverse": "reverse",
     "topk": "sort top_k",
-    "fft": "fft",
     "shape": "get_dimension_size shape_of",
 }
 _CONV = re.compile(r"\[([^]]*)\]x\[([^]]*)\]->")
@@ -182,6 +181,14 @@ def _reduced(site: Site) -> Attributes:
     return {"axes": site.integers("dimensions") or ()}
 
 
+def _transformed(site: Site) -> Attributes:
+    """The last axes, as many as there are lengths."""
+    shape, lengths = site.input(0), site.integers("fft_length")
+    if shape is None or not lengths or len(lengths) > len(shape):
+        return {}
+    return {"axes": tuple(range(len(shape) - len(lengths), len(shape))), "lengths": lengths}
+
+
 def _normalised(site: Site) -> Attributes:
     return {"axes": (site.integer("feature_index", 1),)}
 
@@ -192,6 +199,7 @@ RULES: Mapping[str, Rule] = (
     | {
         "convolution": Rule("conv", _convolution, 2),
         "reduce": Rule("reduce", _reduced, 1),
+        "fft": Rule("fft", _transformed, 1),
         "transpose": Rule("transpose", lambda site: {"permutation": site.integers("permutation") or ()}, 1),
         "concatenate": Rule("concat", lambda site: {"axis": site.integer("dimension", 0)}),
         "gather": Rule("gather", lambda _site: {"axis": 0}, 2),

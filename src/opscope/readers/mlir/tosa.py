@@ -67,6 +67,12 @@ def _axis(site: Site) -> Attributes:
     return {"axis": site.integer("axis", 0)}
 
 
+def _transformed(site: Site) -> Attributes:
+    """Rows and columns of [images, rows, columns]."""
+    shape = site.input(0)
+    return {"axes": (1, 2), "lengths": shape[1:]} if shape is not None and len(shape) == 3 else {}
+
+
 def _axes(site: Site) -> Attributes:
     return {"axes": (site.integer("axis", 0),)}
 
@@ -144,8 +150,8 @@ RULES: Mapping[str, Rule] = (
         "transpose": Rule("transpose", _permutation, _FIRST),
         "gather": Rule("gather", lambda _site: {"axis": 1}),
         "scatter": Rule("scatter"),
-        "fft2d": Rule("fft"),
-        "rfft2d": Rule("fft"),
+        "fft2d": Rule("fft", _transformed),
+        "rfft2d": Rule("fft", _transformed),
         "cond_if": Rule("if"),
         "while_loop": Rule("loop"),
         "custom": CUSTOM,

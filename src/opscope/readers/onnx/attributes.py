@@ -277,6 +277,23 @@ def reduce(site: Site) -> Attributes:
     return {"axes": tuple(range(len(shape)))}
 
 
+def fourier(site: Site) -> Attributes:
+    """The axis that DFT transforms is an attribute, from opset 20 on an input; its length is cut or padded if given."""
+    shape, axis, length = site.input(0), site.constant(2) or (-2,), site.constant(1)
+    is_input = site.opset >= 20
+    if not shape or (is_input and site.has_input(2) and not site.constant(2)) or (site.has_input(1) and not length):
+        return {}
+    number = _normalise_axis(axis[0] if is_input else site.node.integer("axis", 1), shape)
+    return {"axes": (number,), "lengths": length or (shape[number],)}
+
+
+def short_time_fourier(site: Site) -> Attributes:
+    """Frames of a signal, [batch, frames, bins, 2]: as long as said, or as the window."""
+    window, length = site.input(2), site.constant(3)
+    found = length or (window if window and not site.has_input(3) else None)
+    return {"axes": (2,), "lengths": found} if found and len(found) == 1 else {}
+
+
 def cumulative(site: Site) -> Attributes:
     given, shape = site.constant(1), site.input(0)
     return {"axes": _normalise_axes(given, shape)} if given and shape else {}

@@ -356,6 +356,15 @@ def _constant_axes(operator: Operator) -> Attributes:
     return _axes(operator.integers(1), operator.shape(0))
 
 
+def _transformed(operator: Operator) -> Attributes:
+    """The last two axes of RFFT2D, without those whose transforms have one element."""
+    shape, lengths = operator.shape(0), operator.integers(1)
+    if shape is None or len(shape) < 2 or lengths is None or len(lengths) != 2:
+        return {}
+    found = {len(shape) - 2 + place: length for place, length in enumerate(lengths) if length > 1}
+    return {"axes": tuple(found), "lengths": tuple(found.values())}
+
+
 def _constant_axis(axis_input: int, data_input: int) -> Translation:
     def translate(operator: Operator) -> Attributes:
         axis = operator.integers(axis_input)
@@ -431,6 +440,7 @@ ATTRIBUTES: Mapping[str, Translation] = {
     "BATCH_MATMUL": _batch_matmul,
     "STABLEHLO_DOT_GENERAL": _dot_general,
     "SVDF": _svdf,
+    "RFFT2D": _transformed,
     "RNN": _rnn(None, 1),
     "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn(0, 1),
     "BIDIRECTIONAL_SEQUENCE_RNN": _rnn(0, 2),

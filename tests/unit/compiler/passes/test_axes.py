@@ -92,6 +92,8 @@ CASES = (
     Case("topk", ((4, 6),), lambda x: np.sort(x, axis=1)[:, :2], (0,), {"axes": (1,)}),
     Case("topk", ((4, 6),), lambda x: np.sort(x, axis=1), (0,), {"axes": (1,)}),
     Case("cumsum", ((4, 6),), lambda x: x.cumsum(axis=1), (0,), {"axes": (1,)}),
+    Case("fft", ((4, 6, 8),), lambda x: abs(np.fft.rfft(x)), (0, 1), {"axes": (2,), "lengths": (8,)}),
+    Case("fft", ((4, 6, 8),), lambda x: abs(np.fft.fft2(x)), (0,), {"axes": (1, 2), "lengths": (6, 8)}),
     Case("batch_norm", ((2, 4, 6), (4,)), lambda x, _: x * 2, (0, 1, 2), {"axes": (0, 2)}),
     Case("transpose", ((2, 4, 6),), lambda x: x.transpose(2, 0, 1), (0, 1, 2), {"permutation": (2, 0, 1)}),
     Case("concat", ((4, 2), (4, 6)), lambda x, y: np.concatenate((x, y), axis=1), (0,), {"axis": 1}),
@@ -193,6 +195,13 @@ def test_an_op_without_known_axes_is_not_cut() -> None:
         [None, None],
         [(0,), None],
     ]
+
+
+def test_frames_of_a_signal_overlap_so_that_each_lane_has_all_of_it() -> None:
+    sketch = Sketch()
+    sketch.op("fft", [sketch.input(2, 160, 1)], (2, 9, 17, 2), axes=(2,), lengths=(32,))
+    graph = sketch.graph()
+    assert [input_axes(graph.ops[0], graph, axis) for axis in range(4)] == [(0,), (WHOLE,), None, None]
 
 
 def test_regions_of_interest_come_from_any_image() -> None:

@@ -35,6 +35,28 @@ def torch(*extents: int, kind: str = "bf16") -> str:
     return f"!torch.vtensor<[{','.join(map(str, extents))}],{kind}>"
 
 
+# -- transforms
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "%r = stablehlo.fft %a, type = RFFT, length = [512] : (tensor<2x16x512xf32>) -> tensor<2x16x257xcomplex<f32>>",
+            {"axes": (2,), "lengths": (512,)},
+        ),
+        (
+            "%r, %i = tosa.rfft2d %a : (tensor<2x16x512xf32>) -> (tensor<2x16x257xf32>, tensor<2x16x257xf32>)",
+            {"axes": (1, 2), "lengths": (16, 512)},
+        ),
+    ],
+)
+def test_transforms_say_their_axes_and_lengths(tmp_path: Path, body: str, expected: dict[str, object]) -> None:
+    kind = "complex<f32>" if "stablehlo" in body else "f32"
+    graph = read(tmp_path, {"a": tensor(2, 16, 512, kind="f32")}, body, tensor(2, 16, 257, kind=kind))
+    assert (graph.ops[0].kind, graph.ops[0].attributes) == ("fft", expected)
+
+
 # -- linalg
 
 

@@ -238,7 +238,24 @@ def test_fused_attention_counts_its_projection(tmp_path: Path) -> None:
     assert read.tensors[read.outputs[0]].shape == (2, 5, 32)
 
 
+def test_frames_are_as_long_as_is_said_or_as_their_window(tmp_path: Path) -> None:
+    step, length = whole("step", [64]), whole("length", [256])
+    windowed = node("STFT", ["x", "step", "window"], ["y"])
+    _, op = read_node(tmp_path, windowed, {"x": [2, 4096, 1], "window": [512]}, [step])
+    assert op.attributes == {"axes": (2,), "lengths": (512,)}
+    said = node("STFT", ["x", "step", "", "length"], ["y"])
+    _, op = read_node(tmp_path, said, {"x": [2, 4096, 1]}, [step, length])
+    assert op.attributes == {"axes": (2,), "lengths": (256,)}
+
+
+def test_the_axis_of_a_transform_is_an_input_from_opset_20_on(tmp_path: Path) -> None:
+    transform = node("DFT", ["x", "length", "axis"], ["y"])
+    constants = [whole("length", [32]), whole("axis", [1])]
+    _, op = read_node(tmp_path, transform, {"x": [2, 24, 5, 2]}, constants, opset=20)
+    assert op.attributes == {"axes": (1,), "lengths": (32,)}
+
+
 def test_a_fourier_transform_is_noted(tmp_path: Path) -> None:
     read, op = read_node(tmp_path, node("DFT", ["x"], ["y"]), {"x": [1, 16, 1]})
-    assert op.kind == "fft"
+    assert (op.kind, op.attributes) == ("fft", {"axes": (1,), "lengths": (16,)})
     assert "Fourier" in read.notes[0].text

@@ -96,6 +96,20 @@ def test_convolutions_in_three_dimensions_have_weights_last_to_first(tmp_path: P
     expect(read, kernel=(2, 3, 4), strides=(1, 2, 3), dilations=(1, 1, 1), groups=1, channel_axis=4)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "out", "transformed"),
+    [
+        ((1, 512), (3, 10, 1, 257), {"axes": (3,), "lengths": (512,)}),
+        ((16, 512), (3, 10, 16, 257), {"axes": (2, 3), "lengths": (16, 512)}),
+    ],
+)
+def test_a_transform_says_its_axes_and_how_many_elements_it_takes(
+    tmp_path: Path, lengths: tuple[int, ...], out: Shape, transformed: dict[str, Attribute]
+) -> None:
+    shapes: list[Shape | None] = [(3, 10, lengths[0], 480), (2,)]
+    expect(read_op(tmp_path, Operator.RFFT2D, shapes, out, constants={1: lengths}), **transformed)
+
+
 def test_a_stablehlo_convolution_says_where_its_axes_are(tmp_path: Path) -> None:
     how = options(
         "StablehloConvolutionOptions",

@@ -42,7 +42,8 @@ def torch(*extents: int, kind: str = "bf16") -> str:
     ("body", "expected"),
     [
         (
-            "%r = stablehlo.fft %a, type = RFFT, length = [512] : (tensor<2x16x512xf32>) -> tensor<2x16x257xcomplex<f32>>",
+            "%r = stablehlo.fft %a, type = RFFT, length = [512]"
+            " : (tensor<2x16x512xf32>) -> tensor<2x16x257xcomplex<f32>>",
             {"axes": (2,), "lengths": (512,)},
         ),
         (

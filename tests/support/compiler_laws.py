@@ -329,7 +329,10 @@ def _writes_of(built: Built, index: int, lane: int) -> int:
 
 
 def weights_are_read_as_often_as_the_plan_says(built: Built) -> None:
-    """Once per device, or once in total where channels are cut; again for every slice of rows that they pass."""
+    """Once per device, or once in total where channels are cut; again for every slice of rows that they pass.
+
+    Those of a loop's body again in every trip, where no core holds all its constants.
+    """
     table, program = built.program.commands, built.program
     reads = [number for number, route in enumerate(program.routes) if route.carries == "read"]
     moves, commands = np.isin(table["route"], reads), compute_rows(built)
@@ -356,7 +359,16 @@ def _weight_reads(built: Built, index: int, rows: dict[int, list[int]]) -> float
     for (_, box), lanes in groups.items():
         slices = max(len(rows[lane]) // weights.tiles(index, lane) for lane in lanes)
         times += _volume(box) * (1 if stays else slices)
-    return times
+    return times * _passes(built, index)
+
+
+def _passes(built: Built, index: int) -> int:
+    graph, op = built.schedule.graph, built.schedule.placed[index].op
+    if op.trips == 1:
+        return 1
+    body = {t for each in graph.ops if each.scope == op.scope for t in each.inputs if t != ABSENT}
+    size = sum(graph.tensors[t].bytes or 0 for t in body if graph.tensors[t].role is Role.CONSTANT)
+    return op.trips or 1 if size > built.lowering.context.capacity else 1
 
 
 def what_is_moved_out_is_read_again(built: Built) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from ..estimate.canonical import fold_constants
 from ..estimate.peaks import peaks_of
 from ..estimate.work import work_of
 from ..graph.graph import ABSENT, Graph, Role
@@ -47,9 +48,9 @@ def with_peaks(bounds: Bounds, plan: Plan, groups: Iterable[Group]) -> Bounds:
 
 
 def graph_macs(graph: Graph) -> int | None:
-    """MACs of a graph; None where those of one op are not known."""
+    """MACs of a graph, without what constants alone decide; None where those of one op are not known."""
     total = 0
-    for op in graph.ops:
+    for op in fold_constants(graph).ops:
         if op.family in _MULTIPLIES:
             work = work_of(op, graph)
             if not work.known or op.trips is None:

@@ -110,13 +110,16 @@ def without_weight_load(engine: Engine) -> Engine:
 
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
-    """Return the cost of one trip on all cores, or on one of them where that is cheaper: small ops gain nothing."""
+    """Return the cost of one trip on all cores, or on one of them where that is cheaper: small ops gain nothing.
+
+    So do those of a loop's body, which wait for each other in every trip.
+    """
     if machine.sharing is Sharing.IMAGES and machine.devices > 1:
         return price(_of_device(task, machine.devices), engine, replace(machine, devices=1))
     shared = _price(task, engine, machine)
     if machine.lanes > 1:
         alone = _price(task, engine, replace(machine, devices=1, cores=1))
-        shared = alone if alone.total < shared.total else shared
+        shared = alone if alone.total < shared.total or task.op.trips != 1 else shared
     return Cost((*shared.parts, *_linked(task, machine)))
 
 

@@ -452,32 +452,6 @@ def test_a_graph_without_ops_is_a_program_without_work() -> None:
     assert kinds(built) == {"aicinputsemaphoreinc": 1, "aicoutputsemaphoreinc": 1}
 
 
-def loop() -> Graph:
-    draw = Sketch(dtype=DType.F16)
-    made = draw.same("erf", draw.input(64, 64))
-    state = draw.tensor((64, 64), name="state")  # what the body is given
-    out = draw.op("loop", (made,), (64, 64), name="L")
-    step = draw.op("matmul", (state, draw.constant(64, 64)), (64, 64), scope="L", trips=7, k=64, n=64)
-    draw.op("tanh", (step,), (64, 64), scope="L", trips=7)
-    return draw.graph(draw.same("softmax", out, axes=(1,)))
-
-
-def test_a_body_runs_between_the_operands_of_its_loop_and_its_readers() -> None:
-    built = lawful(loop(), cores=2)
-    order, rows = Order(built), compute_rows(built)
-    for lane in (0, 1):
-        assert order.all_hold(rows[0][lane], rows[2][lane][0])
-        assert all(order.all_hold(rows[3][other], rows[4][lane][0]) for other in (0, 1))
-
-
-def test_a_body_costs_as_much_as_all_its_trips() -> None:
-    once = build(replace(loop(), ops=tuple(replace(op, trips=1) for op in loop().ops)), small_target())
-    built = build(loop(), small_target())
-    assert built.program.metrics.macs == 7 * once.program.metrics.macs == 7 * 64**3
-    assert int(built.program.commands["macs"].sum()) == 7 * 64**3
-    assert built.schedule.placed[3].cycles == pytest.approx(7 * once.schedule.placed[3].cycles)
-
-
 def test_a_transposition_waits_for_all_of_what_another_engine_makes_in_pieces() -> None:
     draw = Sketch(dtype=DType.F16)
     left, right = draw.input(64, 64), draw.input(64, 64)

@@ -12,6 +12,7 @@ from math import ceil, inf
 from ...core.meaning import Carries, Direction, Does
 from ...estimate.kernels import has_weights, keeps_layout
 from ...estimate.price import launch_cycles
+from ...estimate.traffic.stores import loop_bytes
 from ...estimate.work import DEQUANTIZE, numbers, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
 from ...graph.kinds import Family
@@ -66,6 +67,7 @@ class LoweringContext:
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._weight_cuts: dict[int, Sharding] = {}  # op → how lanes share its weights
         self._common_axes: dict[tuple[int, int], list[tuple[int, Sharding | None]]] = {}  # op, position of an input
+        self.loop_bytes = loop_bytes(plan.graph)
         self._bytes = [float(tensor.bytes or 0) for tensor in plan.graph.tensors]
 
     def _starts(self, target: Target) -> SequencerStarts | None:
@@ -117,6 +119,11 @@ class LoweringContext:
         placed = self.plan.placed[index]
         weights = self.graph.tensors[placed.op.inputs[1]]
         return unpacked_bytes(weights, placed.task.placement.dtype) or weights.bytes or 0
+
+    def passes(self, index: int) -> int:
+        """How often an op's weights are read: in every trip of a loop whose constants a core has no room for."""
+        placed = self.plan.placed[index]
+        return placed.task.trips if self.loop_bytes.get(placed.op.scope, 0) > self.capacity else 1
 
     def dequantizing(self, index: int) -> float | None:
         """Cycles per KB to convert an op's weights on the vector engine; None: they are stored as they are used."""

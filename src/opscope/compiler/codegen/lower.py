@@ -196,7 +196,7 @@ class Lowering:
         """The tiles of a product on a lane, whose weights come in so many steps."""
         index, lane, size = placement.index, placement.lane, 0.0
         if has_weights(tiled.op, self.plan.graph):
-            size = self.weights.loaded_bytes(index, lane, steps)
+            size = self.weights.loaded_bytes(index, lane, steps) * tiled.placed.task.trips
             size += self.weights.state_bytes(index, lane, placement.rows * steps)
         return TileSeries(self.context, tiled, placement, steps=steps, weight_bytes=size)
 

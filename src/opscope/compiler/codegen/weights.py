@@ -114,7 +114,8 @@ class WeightStream:
             active = [lane for lane in lanes if step < counts.get(lane, 0)]
             if not active:
                 continue
-            own = share(size * context.weight_share(index, active[0]), step, counts[active[0]])
+            needed = size * context.weight_share(index, active[0]) * context.passes(index)
+            own = share(needed, step, counts[active[0]])
             if len(active) == 1:
                 arrivals = {active[0]: [self._read(ring, index, step, own, active)]}
             else:
@@ -181,7 +182,7 @@ class WeightStream:
             step=step,
             tensor=context.plan.placed[index].op.inputs[1],
             address=ring.address[lane] + slot * ring.slot_bytes,
-            local_bytes=size,
+            local_bytes=size / context.passes(index),
         )
         return context.emitter.emit(spec, (), guards)
 

@@ -132,7 +132,7 @@ class Splitter:
     def _cut(self, op: Op, devices: tuple[int, ...]) -> Iterable[Sharding]:
         """Yield the ways to cut an op along one axis, along two, and along the reduced one."""
         lanes = len(devices) * self.prices.using
-        if lanes == 1 or not op.outputs:
+        if lanes == 1 or not op.outputs or op.trips != 1:  # a loop's body would exchange its parts in every trip
             return
         axes = [
             (axis, self._units(op, axis, extent))
@@ -217,7 +217,7 @@ class Splitter:
         """Yield the shardings of the inputs, carried over to the output where no cut would go through an element."""
         out = self.graph.tensors[op.outputs[0]].shape or () if op.outputs else ()
         for position, t in enumerate(op.inputs):
-            if t not in self.maker:
+            if t not in self.maker or op.trips != 1:
                 continue
             back = {}
             for axis, extent in enumerate(out):

@@ -121,7 +121,7 @@ class Prices:
             rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
             unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = max(unpacking, (largest + again) / rate.value if rate is not None else 0.0)
+        entering = max(unpacking, (largest * (op.trips or 1) + again) / rate.value if rate is not None else 0.0)
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())

@@ -12,7 +12,7 @@ from ..forms.state import State
 from ..memory import MemoryPlan
 from ..price import Machine, Sharing
 from ..work import Work, number
-from .stores import RESIDENT, Stores, ratio_of, reads_in_part, whole_constant_bytes
+from .stores import RESIDENT, Stores, loop_bytes, ratio_of, reads_in_part, whole_constant_bytes
 
 # Of the local memory that activations leave free, where a compiler cuts work in tiles: what it gives to weights, since
 # activations need gaps between them; and of that, what is for tiles that are read ahead. The rest is for what stays.
@@ -53,6 +53,7 @@ class Routes:
             own = self.local.bytes.value
             instances = target.instances(self.local, devices=together.devices, cores=machine.cores)
         self.capacity = own * instances
+        self.held = {scope for scope, size in loop_bytes(graph).items() if size <= own}  # loops, which one core runs
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch; and
         # where that is too much, fewer: cores share an image then.
         self.least_at_a_time, self.at_a_time = 1 / images, min(at_once, together.lanes) / images
@@ -94,7 +95,7 @@ class Routes:
     def constants(self, op: Op, work: Work, *, readers: int = 1) -> dict[str, int]:
         """Return the bytes per memory of the constants of one trip, as they are stored."""
         store, ratio = self.stores.of(op, self.graph), ratio_of(op, self.target)
-        size = work.constant_bytes / ratio
+        size = work.constant_bytes / ratio / ((op.trips or 1) if op.scope in self.held else 1)
         if self.local is None:
             return {store: round(size)}
         found = {self.local.name: round(size)}

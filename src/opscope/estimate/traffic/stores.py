@@ -30,6 +30,18 @@ def whole_constant_bytes(graph: Graph) -> int:
     return _constant_bytes(graph, [op for op in graph.ops if not reads_in_part(op)])
 
 
+def loop_bytes(graph: Graph) -> dict[str, int]:
+    """Return the bytes of constants that the body of each loop reads whole, by the name of the loop's op.
+
+    Where local memory holds them they are read once, else in every trip.
+    """
+    bodies: dict[str, list[Op]] = {}
+    for op in graph.ops:
+        if op.scope and op.trips != 1 and not reads_in_part(op):
+            bodies.setdefault(op.scope, []).append(op)
+    return {scope: _constant_bytes(graph, ops) for scope, ops in bodies.items()}
+
+
 def ratio_of(op: Op, target: Target) -> float:
     """Bytes of an op's constants for each byte that is stored and read."""
     found = target.compression

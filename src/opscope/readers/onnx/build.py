@@ -46,7 +46,7 @@ class Builder:
     def add_body(self, body: Body, scope: Scope, input_role: Role) -> None:
         """Add the tensors and ops of one body, in order."""
         for value in body.inputs:
-            if value.name not in body.constants:
+            if value.name not in body.constants and value.name not in scope.ids:
                 scope.ids[value.name] = self._add(_tensor(body.values.get(value.name, value), input_role))
         for constant in body.constants.values():
             scope.ids[constant.name] = self._add_constant(constant)
@@ -101,7 +101,8 @@ class Builder:
         for inner in bodies.values():
             trips = self._trips(node, inner, name)
             product = None if trips is None or scope.trips is None else trips * scope.trips
-            self.add_body(inner, Scope({}, scope, name, product), Role.ACTIVATION)
+            kept = {own: scope.find(outer) for own, outer in _handed_on(node, inner) if outer}
+            self.add_body(inner, Scope(kept, scope, name, product), Role.ACTIVATION)
 
     def _output(self, name: str, body: Body, scope: Scope) -> int:
         if not name:
@@ -137,6 +138,28 @@ class Builder:
         for (code, text), ops in self.counts.items():
             times = f" ({len(ops)} ops)" if len(ops) > 1 else ""
             yield Note(code, f"{text}{times}", ops[0])
+
+
+def _handed_on(node: Node, body: Body) -> Iterator[tuple[str, str]]:
+    """Yield inputs of a loop's body that every trip hands on as they are, each with what the loop is given for it.
+
+    Converters carry all that a body reads, weights too: `body(h, w) → (next h, Identity(w))`. Such a `w` is the
+    loop's own operand, and a constant where that is one.
+    """
+    same = {each.outputs[0]: each.inputs[0] for each in body.nodes if each.op_type == "Identity" and each.outputs}
+    if node.op_type == "Loop":
+        carried = zip(node.inputs[2:], body.inputs[2:], body.outputs[1:], strict=False)
+    elif node.op_type == "Scan" and len(node.inputs) == len(body.inputs):  # before opset 9 it also has lengths
+        states = len(node.inputs) - node.integer("num_scan_inputs", 0)
+        carried = zip(node.inputs[:states], body.inputs, body.outputs, strict=False)
+    else:
+        return
+    for outer, own, out in carried:
+        name = out.name
+        while name in same and name != own.name:
+            name = same[name]
+        if name == own.name:
+            yield own.name, outer
 
 
 def _tensor(value: Value, role: Role) -> Tensor:

@@ -9,7 +9,7 @@ from ...core.errors import ModelError, printable
 from ...core.units import Bytes
 from ...graph.graph import ABSENT, Note, Op, Role, Tensor
 from ...graph.kinds import KINDS, Family
-from .bodies import Runs, bodies, check_body, scalar_body
+from .bodies import Bodies, Runs, bodies, check_body, scalar_body
 from .model import StoredModel, StoredOperator, StoredTensor, Subgraph
 from .ops import Operator, Shape, attributes, canonical_inputs
 
@@ -78,14 +78,22 @@ class Expansion:
         return (*found[:MAX_NOTES], Note("more-notes", f"{len(found) - MAX_NOTES} more notes are left out"))
 
     def _walk(
-        self, subgraph: Subgraph, frame: Frame | None, scope: str, trips: int | None, path: tuple[int, ...]
+        self,
+        subgraph: Subgraph,
+        frame: Frame | None,
+        scope: str,
+        trips: int | None,
+        path: tuple[int, ...],
+        *,
+        given: Mapping[int, int] | None = None,
     ) -> Sequence[int]:
         """Add the tensors and ops of one call of a subgraph; return the tensor ids by tensor number.
 
-        `path` holds the subgraphs being called, outermost first; it detects recursion.
+        `path` holds the subgraphs being called, outermost first; it detects recursion. Tensors of the subgraph that are
+        `given` are those of the caller.
         """
         self._reached.add(subgraph.index)
-        ids = self._add_tensors(subgraph, frame, is_main=len(path) == 1)
+        ids = self._add_tensors(subgraph, frame, given or {}, is_main=len(path) == 1)
         translator = _OpTranslator(self._model, subgraph, self.tensors, ids)
         for number, stored in enumerate(subgraph.operators):
             location = f"subgraph {subgraph.index} operator {number}"
@@ -112,16 +120,33 @@ class Expansion:
             for index in run.subgraphs:
                 check_body(self._model, index, op.type, op.location, path)
                 body = self._model.subgraph(index)
-                self._walk(body, None, op.name, _trips(op.trips, _RUNS.get(run.runs, 1)), (*path, index))
+                given = self._handed_on(run, op, body)
+                self._walk(body, None, op.name, _trips(op.trips, _RUNS.get(run.runs, 1)), (*path, index), given=given)
         else:
             for called in call.bodies:
                 body = called.frame.subgraph
-                self._walk(body, called.frame, op.name, _trips(op.trips, called.runs), (*path, body.index))
+                given = self._handed_on(run, op, body)
+                self._walk(body, called.frame, op.name, _trips(op.trips, called.runs), (*path, body.index), given=given)
         if run.runs.value and not (call is not None and call.is_settled):
             code = run.runs.name.lower().replace("_", "-")
             self.note(code, f"{op.type} {printable(op.name)!r}: {run.runs.value}", op.name)
 
-    def _add_tensors(self, subgraph: Subgraph, frame: Frame | None, *, is_main: bool) -> list[int]:
+    def _handed_on(self, run: Bodies, op: Op, subgraph: Subgraph) -> dict[int, int]:
+        """Return the inputs of a loop's condition or body that every trip hands on as they are: the loop's operands.
+
+        Converters carry all that a body reads, weights too; those are constants where the operand is one.
+        """
+        number = run.subgraphs[-1]
+        if run.runs is not Runs.REPEATEDLY or not 0 <= number < len(self._model.subgraph_tables):
+            return {}
+        body = self._model.subgraph(number)
+        same = [own == made for own, made in zip(body.inputs, body.outputs, strict=False)]
+        operands = zip(subgraph.inputs, op.inputs, same, strict=False)
+        return {own: operand for own, operand, is_same in operands if is_same and ABSENT not in (own, operand)}
+
+    def _add_tensors(
+        self, subgraph: Subgraph, frame: Frame | None, given: Mapping[int, int], *, is_main: bool
+    ) -> list[int]:
         """Add the subgraph's tensors to the Graph; return their ids in order.
 
         Called once per call of the subgraph: activations are new each time, constants are shared (`_constant`).
@@ -132,7 +157,9 @@ class Expansion:
         roles = _roles(subgraph, is_main)
         ids = []
         for number, (stored, role) in enumerate(zip(subgraph.tensors, roles, strict=True)):
-            if role is Role.CONSTANT:
+            if number in given:
+                ids.append(given[number])
+            elif role is Role.CONSTANT:
                 ids.append(self._constant(stored))
             else:
                 ids.append(len(self.tensors))

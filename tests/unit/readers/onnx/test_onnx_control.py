@@ -60,6 +60,37 @@ def test_a_loop_ends_when_its_body_says_so(tmp_path: Path) -> None:
     assert not read.notes
 
 
+def test_weights_that_a_loop_hands_on_are_the_constants_that_it_is_given(tmp_path: Path) -> None:
+    nodes = [
+        node("Identity", ["go"], ["on"]),
+        node("Add", ["s", "v"], ["s2"]),
+        node("Identity", ["v"], ["v1"]),
+        node("Identity", ["v1"], ["v2"]),
+        node("Neg", ["u"], ["u2"]),
+    ]
+    inputs = [value("i", [], INT64), value("go", [], BOOL), *(value(name, [2, 4]) for name in "svu")]
+    body = graph(nodes, inputs, [value("on", [], BOOL), *(value(name, [2, 4]) for name in ("s2", "v2", "u2"))])
+    constants = [weights("w", 2, 4), weights("t", 2, 4), helper.make_tensor("m", INT64, [], [3])]
+    carrying = node("Loop", ["m", "", "x", "w", "t"], ["y", "", "z"], body=body)
+    read = read_onnx(
+        save(tmp_path, model(graph([carrying], [value("x", [2, 4])], [value("y"), value("z")], constants)))
+    )
+    operands = {op.kind: [read.tensors[t].name for t in op.inputs] for op in read.ops if op.scope}
+    assert operands["add"] == ["s", "w"]
+    assert operands["negate"] == ["u"]  # what a trip changes is no constant, whatever it begins with
+
+
+def test_the_weights_that_a_scan_carries_are_constants(tmp_path: Path) -> None:
+    nodes = [node("Add", ["s", "v"], ["s2"]), node("Add", ["s2", "e"], ["o"]), node("Identity", ["v"], ["v2"])]
+    inputs = [value("s", [4]), value("v", [4]), value("e", [4])]
+    body = graph(nodes, inputs, [value(name, [4]) for name in ("s2", "v2", "o")])
+    scan = node("Scan", ["h", "w", "x"], ["last", "", "all"], body=body, num_scan_inputs=1)
+    given = [value("h", [4]), value("x", [5, 4])]
+    read = read_onnx(save(tmp_path, model(graph([scan], given, [value("last"), value("all")], [weights("w", 4)]))))
+    first = next(op for op in read.ops if op.scope)
+    assert [read.tensors[t].name for t in first.inputs] == ["s", "w"]
+
+
 def test_a_body_reads_tensors_from_around_it(tmp_path: Path) -> None:
     read = loop(tmp_path)
     add = next(op for op in read.ops if op.type == "Add")

@@ -59,6 +59,24 @@ def test_a_loop_runs_an_unknown_number_of_times(tmp_path: Path, code: int, how: 
     assert "how often the loop runs is not in the file" in graph.notes[0].text
 
 
+def test_weights_that_a_loop_hands_on_are_the_constants_that_it_is_given(tmp_path: Path) -> None:
+    model = ModelBuilder()
+    x, w = model.main.input("x", (1, 4)), model.main.constant("w", (1, 2, 3, 4))
+    made = [model.main.tensor(name, (1, 4)) for name in ("y", "again")]
+    model.main.op(Operator.WHILE, [x, w], made, options("WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2))
+    model.main.outputs = made[:1]
+    for name in ("condition", "body"):
+        subgraph = model.subgraph(name)
+        state, weights = subgraph.input(f"{name}/x", (1, 4)), subgraph.input(f"{name}/w", (1, 4))
+        subgraph.outputs = [subgraph.tensor(f"{name}/y", (1, 4)), *([weights] if name == "body" else [])]
+        subgraph.op(Operator.ADD, [state, weights], subgraph.outputs[:1])
+    graph = model.graph(tmp_path)
+    adds = [op for op in graph.ops if op.kind == "add"]
+    assert [graph.tensors[op.inputs[1]].name for op in adds] == ["w", "w"]
+    assert [graph.tensors[op.inputs[1]].role for op in adds] == [Role.CONSTANT, Role.CONSTANT]
+    assert [graph.tensors[op.inputs[0]].name for op in adds] == ["condition/x", "body/x"]
+
+
 def test_a_call_runs_its_body_once(tmp_path: Path) -> None:
     graph = running(Operator.CALL, options("CallOptions", subgraph=1)).graph(tmp_path)
     assert [(op.kind, op.trips) for op in graph.ops] == [("call", 1), ("relu", 1)]

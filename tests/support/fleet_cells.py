@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opscope.workflows.record import Recorded
 
 # of processes that import this: also the opscope that is tested, wherever another one may be installed
-PYTHON_PATH = os.pathsep.join([str(Path(__file__).parent), str(Path(opscope.__file__).parents[1])])
+PYTHON_PATH = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(opscope.__file__).parents[1])])
 CREATED = "2026-11-16T08:00:00+00:00"
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import engine, figure, memory, target
 from opscope.core.units import Cycles
 from opscope.estimate.cost import Cost, Part
 from opscope.estimate.placement import Placement
@@ -15,6 +14,7 @@ from opscope.estimate.traffic.moving import memory_cycles
 from opscope.estimate.work import Work
 from opscope.graph.graph import DType, Op
 from opscope.machine.target import Engine, Holds, Scope
+from support.build import engine, figure, memory, target
 
 
 def task(engine_: Engine, work: Work, *, kind: str = "conv", traffic: dict[str, int] | None = None) -> Task:

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from build import Sketch
 from opscope.graph.graph import Graph
 from opscope.plugins.torq.annotate.annotated import Action, Dispatch, Listing
 from opscope.plugins.torq.compiler.nodes import fused_names, host_programs, leads_of, ops_of
@@ -13,6 +12,7 @@ from opscope.plugins.torq.compiler.schedule import Schedule, join
 from opscope.plugins.torq.importers.compile_csv import CompileRows
 from opscope.recording.recording import Placed
 from opscope.recording.trace import NONE
+from support.build import Sketch
 
 
 def chain() -> Graph:

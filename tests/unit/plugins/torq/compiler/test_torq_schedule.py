@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES
 from opscope.cli import main
 from opscope.graph.graph import Graph
 from opscope.plugins.torq.annotate.annotated import Payload
@@ -17,6 +16,7 @@ from opscope.plugins.torq.importers.compile_csv import CompileRows, read_rows
 from opscope.plugins.torq.importers.dump import read_listing
 from opscope.recording.recording import OpRecord, Placed
 from opscope.recording.trace import NONE
+from support.plugins.importer_samples import SAMPLES
 
 NAMES = [  # ops with rows, in the order of the graph
     "/relu/Relu_output_0",

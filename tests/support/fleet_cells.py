@@ -97,9 +97,7 @@ def rows(origin: Origin, found: Recorded | None = None) -> tuple[dict[str, objec
     """A cell with figures, and its ops."""
     profile = found or recorded(target=origin.target)
     figures = of_run(profile.run, label="")
-    return cell_row(origin, figures, profile.run, profile.findings, seconds=0.5), op_columns(
-        origin, figures, profile.run
-    )
+    return cell_row(origin, figures, profile.run, profile.findings, seconds=0.5), op_columns(figures, profile.run)
 
 
 def act(cell: Cell, job: Job, models: Models, folder: Path | None) -> Recorded:

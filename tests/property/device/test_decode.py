@@ -16,7 +16,8 @@ from opscope.analysis.timeline.intervals import most_open, total_between, union
 from opscope.analysis.totals.summarise import summarise_device, timeline
 from opscope.core.columns import rising
 from opscope.core.sublanes import sublanes
-from opscope.decode import Barriers, LaneIndex, Threads, decode_buffer, read_lanes
+from opscope.decode import Barriers, LaneIndex, Threads, decode_buffer
+from opscope.decode.lanes import read_lanes
 from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import StatsOptions
 from opscope.recording.trace import SPAN, SpanKind, Trace

@@ -9,7 +9,7 @@ import pytest
 
 from opscope.core.errors import ProgramError
 from opscope.core.meaning import Carries
-from opscope.device import steady_state_ns, vary
+from opscope.device.variation import steady_state_ns, vary
 from opscope.program.program import NO_MEMORY, Channel
 from opscope.simulation import simulate
 from support.device.build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of

@@ -7,8 +7,8 @@ from math import floor
 
 import pytest
 
-from opscope.device import vary
 from opscope.device.host.pace import Pace
+from opscope.device.variation import vary
 from opscope.program.clock import at_clock
 from opscope.program.program import Program
 from opscope.simulation import simulate

@@ -37,7 +37,7 @@ def slices(*names: str) -> CompileRows:
 def joined(graph: Graph, rows: CompileRows, *programs: tuple[str, str]) -> Schedule:
     """With programs of the part's own processor, each with its location."""
     actions = tuple(Action(n, "start", location=f'"{at}"', host_program=name) for n, (name, at) in enumerate(programs))
-    return join(graph, rows, Listing("m", (Dispatch("main", (), actions),)), leads_of(graph))
+    return join(rows, Listing("m", (Dispatch("main", (), actions),)), leads_of(graph))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch, engine, figure, memory, target
 from opscope.core.units import Cycles
 from opscope.estimate.cost import EXCHANGE, Cost, Part
 from opscope.estimate.estimator import estimate
@@ -17,6 +16,7 @@ from opscope.estimate.work import Work
 from opscope.graph.graph import DType, Graph, Op
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Engine, Holds, Scope
+from support.build import Sketch, engine, figure, memory, target
 
 
 def task(engine_: Engine, work: Work, *, kind: str = "conv", traffic: dict[str, int] | None = None) -> Task:

@@ -152,7 +152,7 @@ class _Liveness:
             lane_weights=(here := self._lane_weights(index, op)),
             by_tiles=leaves_by_tiles(here / self.context.tiling.weight_bytes.value),
             lanes=len(split.sharding.lanes()),
-            divisible=self._divisible(placed, split),
+            divisible=self._divisible(placed),
         )
         self.tiled.update(made if tiled else ())
         self._pass(index, op, made)
@@ -211,7 +211,7 @@ class _Liveness:
             return 0.0
         return self.context.unpacked_weights(index) * self.context.weight_sharding(index).largest
 
-    def _divisible(self, placed: Placed, split: Split) -> int:
+    def _divisible(self, placed: Placed) -> int:
         """The number that every possible number of tiles divides: the units of the batch; 1 where it is not cut."""
         op = placed.op
         batched = all(t in self.axes for t in op.outputs)

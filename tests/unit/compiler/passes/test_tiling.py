@@ -6,9 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, Built, Parts, build, in_tiles, small_target, whole_batch
-from compiler_laws import all_laws
 from opscope.compiler.codegen.lower import lower
 from opscope.compiler.passes import tiling
 from opscope.compiler.passes.footprint import end_of_graph, part_footprints
@@ -18,6 +15,9 @@ from opscope.compiler.phases import phase_text
 from opscope.graph.graph import DType, Graph
 from opscope.program.program_file import encode_program
 from opscope.simulation import simulate, total_cycles
+from support.build import Sketch
+from support.compiler.build import KB, Built, Parts, build, in_tiles, small_target, whole_batch
+from support.compiler.laws import all_laws
 
 IMAGE = 16 * 16 * 32 * 2  # bytes of what a convolution of `images` makes of one image
 

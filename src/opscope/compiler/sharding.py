@@ -221,7 +221,8 @@ class _Groups:
     lanes: Numbers  # those of the first box, then those of the second …
     first: Numbers  # box → its first lane in `lanes`
     box: Numbers  # lane in `lanes` → its box
-    last_lane: int
+    enough: Floats  # lane in `lanes` → volume of its box that it has to hold, to hold all of it
+    box_of: Numbers  # lane → its box; -1: none, as of all lanes behind the last one
     home: npt.NDArray[np.bool_]  # box, device: whether a lane of the device has it
 
 
@@ -237,14 +238,19 @@ def _groups(found: Sharding, *, by_device: bool) -> _Groups:
         for axis, start, end in found.boxes[lanes[0]]:
             low[number, axis], high[number, axis] = start, end
     sizes = [len(lanes) for lanes in members.values()]
+    each = np.array([lane for lanes in members.values() for lane in lanes], np.int64)
+    volume, boxes = (high - low).prod(axis=1), np.repeat(np.arange(len(sizes)), sizes)
+    box_of = np.full(found.of_cores * home.shape[1] + 1, -1)
+    box_of[each] = boxes
     return _Groups(
         low,
         high,
-        (high - low).prod(axis=1),
-        np.array([lane for lanes in members.values() for lane in lanes], np.int64),
+        volume,
+        each,
         np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
-        np.repeat(np.arange(len(sizes)), sizes),
-        max(found.boxes),
+        boxes,
+        volume[boxes] - _CLOSE,
+        box_of,
         home,
     )
 
@@ -275,10 +281,8 @@ def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
     common -= np.maximum(want.low[:, None, :axes], have.low[:, :axes])
     overlap = np.multiply.reduce(np.maximum(common, 0.0, out=common), axis=2)  # wanted box, held box
     overlap[overlap < _CLOSE] = 0.0
-    box_of = np.full(1 + max(have.last_lane, want.last_lane), -1)
-    box_of[have.lanes] = have.box
-    own = box_of[want.lanes]
-    enough = (own >= 0) & (overlap[want.box, own] > want.volume[want.box] - _CLOSE)
+    own = have.box_of[np.minimum(want.lanes, len(have.box_of) - 1)]
+    enough = (own >= 0) & (overlap[want.box, own] > want.enough)
     overlap[np.logical_and.reduceat(enough, want.first)] = 0.0  # everybody who wants it has it
     least, most = np.minimum.reduceat(own, want.first), np.maximum.reduceat(own, want.first)
     alike = np.flatnonzero((least == most) & (least >= 0))

@@ -39,6 +39,7 @@ from .split_prices import InputPrices, Prices
 
 MOST_OPTIONS = 28  # of an op, so that a search takes time in proportion to the ops
 _SWEEPS = 2
+_CHOOSES = (Family.CONTRACTION, Family.RECURRENT)  # without regard to how its inputs are made
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +130,19 @@ class Splitter:
             tuple(self.devices[index]),
             tuple(self._tensor_likeness(t) for t in op.inputs),
             tuple(self._tensor_likeness(t) for t in op.outputs),
+            () if op.family in _CHOOSES else tuple(self._made(t) for t in op.inputs),
         )
 
     def _tensor_likeness(self, t: int) -> tuple[object, ...]:
-        """The same of one of its tensors: what it is, and in which ways another op may leave it."""
         if t == ABSENT:
             return ()
-        tensor, maker = self.graph.tensors[t], self.maker.get(t)
-        made = id(self.options[maker]) if maker is not None and maker < len(self.options) else maker is not None
-        return tensor.shape, tensor.dtype, tensor.role, self.prices.size_and_layout(t), made
+        tensor = self.graph.tensors[t]
+        return tensor.shape, tensor.dtype, tensor.role, t in self.maker, self.prices.size_and_layout(t)
+
+    def _made(self, t: int) -> tuple[Sharding, ...]:
+        """In which ways the op that makes a tensor may leave it."""
+        maker = self.maker.get(t, len(self.options))
+        return tuple(option.made for option in self.options[maker]) if maker < len(self.options) else ()
 
     def _options(self, index: int) -> list[_Option]:
         placed = self.placed[index]
@@ -150,7 +155,7 @@ class Splitter:
             if len(devices) * self.prices.using > 1:
                 found[whole(devices[:1], 1, self.prices.cores)] = None
             found.update(dict.fromkeys(self._cut(placed.op, devices)))
-        if placed.op.family not in (Family.CONTRACTION, Family.RECURRENT):
+        if placed.op.family not in _CHOOSES:
             found.update(dict.fromkeys(self._inherited(placed.op)))
         options = []
         for each in list(found)[:MOST_OPTIONS]:

@@ -16,7 +16,7 @@ from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors
 from opscope.compiler.codegen.weights import LoadedTile, Ring, WeightStream
 from opscope.compiler.passes import tiling
-from opscope.compiler.passes.batch import batch_size
+from opscope.compiler.passes.batch import batch_axes, batch_size
 from opscope.compiler.passes.footprint import part_footprints
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.passes.split import Splitter
@@ -203,7 +203,7 @@ def any_parts(seed: int, *, most: int = 8) -> Parts:
 
 def _any_tiles(plan: Plan, part: Part, dice: np.random.Generator, most: int) -> Part:
     found, now = [], 1
-    for step in part_footprints(plan, part).steps:
+    for step in part_footprints(plan, part, batch_axes(plan.graph)).steps:
         possible = [tiles for tiles in range(1, most + 1) if step.divisible % tiles == 0]
         if now not in possible or (not step.views and dice.random() < 0.4):
             if step.views:

@@ -18,7 +18,7 @@ from ..codegen.operands import leaves_by_tiles
 from ..codegen.weights import WeightStream
 from ..plan import Part, Placed, Plan, Schedule, Split
 from ..sharding import Sharding
-from .batch import batch_axes, for_images
+from .batch import for_images
 from .residency import is_resident
 from .split_prices import weight_cuts
 
@@ -84,12 +84,11 @@ class PartFootprints:
         return not self.resident and any(step.need + step.gaps > self.room for step in self.steps)
 
 
-def part_footprints(plan: Plan, part: Part) -> PartFootprints:
-    """Footprints of a part's ops, were all of it run at once."""
+def part_footprints(plan: Plan, part: Part, axes: dict[int, int]) -> PartFootprints:
+    """Footprints of a part's ops, were all of it run at once; `axes` are those that count images."""
     target = plan.machine.target
     if target.local is None or target.tiling is None:
         return PartFootprints([], 0.0, resident=False)
-    axes = batch_axes(plan.graph)
     some = for_images(plan, axes, part.images)
     whole = Schedule(some.graph, plan.machine, some.placed, part.splits, tuple(range(len(some.placed))))
     context = LoweringContext(whole, target.tiling, target.local)

@@ -58,6 +58,7 @@ class Prices:
         self.barrier = barrier_cycles(target)
         self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
+        self._inputs: dict[tuple[int, float | None], InputPrices] = {}  # by size, and rate of conversion
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class Prices:
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
                     held = splits[self.maker[t]].sharding.made
-                    cycles += self.input(placed, position, held, split.needs[position])
+                    cycles += self.of_input(placed, position).cycles(held, split.needs[position])
             found.append(cycles)
         return found
 
@@ -204,25 +205,28 @@ class Prices:
         """Whether every lane has what it needs."""
         return not moved_by_exchange(held, needed)
 
-    def input(self, placed: Placed, position: int, held: Sharding, needed: Sharding) -> float:
-        """Cycles until every lane has an input of an op as the op needs it: converted where it is, then exchanged."""
-        tensor = placed.op.inputs[position]
-        cycles = self.exchange(tensor, held, needed)
-        rate = self._conversions(placed).get(position)
-        if rate is not None:
-            own = self._bytes(tensor) * held.largest
-            cycles += rate * own / 1024 + self.barrier
-            if 2 * own > self.room * self.units:  # both layouts do not fit: it is streamed
-                cycles += 2 * own * min(len(held.boxes), self.cores) / self._rate(Carries.READ)
-        return cycles
+    def of_input(self, placed: Placed, position: int) -> InputPrices:
+        """What it costs to have an input of an op as the op needs it; the same for all that are of one size."""
+        key = self._bytes(placed.op.inputs[position]), self._conversions(placed).get(position)
+        if key not in self._inputs:
+            self._inputs[key] = InputPrices(self, *key)
+        return self._inputs[key]
 
-    def exchange(self, tensor: int, held: Sharding, needed: Sharding) -> float:
+    def converting(self, size: float, rate: float | None, held: Sharding) -> tuple[float, float]:
+        """Cycles to convert a tensor where it is, and to stream it where it has no room for both layouts."""
+        if rate is None:  # its layout is not changed
+            return 0.0, 0.0
+        own, streaming = size * held.largest, 0.0
+        if 2 * own > self.room * self.units:
+            streaming = 2 * own * min(len(held.boxes), self.cores) / self._rate(Carries.READ)
+        return rate * own / 1024 + self.barrier, streaming
+
+    def exchange(self, size: float, held: Sharding, needed: Sharding) -> float:
         """Cycles until every lane has what it needs of a tensor."""
         key = held, needed
         if key not in self._exchanges:
             self._exchanges[key] = self._parts_of(moved_by_exchange(held, needed), held, needed)
         fixed, per_byte, largest, detour = self._exchanges[key]
-        size = self._bytes(tensor)
         if not fixed:
             return 0.0
         return fixed + size * per_byte + (size * detour if size * largest > self.room * self.units / 2 else 0.0)
@@ -246,6 +250,10 @@ class Prices:
 
     # ---- sizes ----------------------------------------------------------------------------------------------------
 
+    def size_and_layout(self, tensor: int) -> tuple[int, bool]:
+        """Bytes of a tensor, and whether it is made in the tiled layout: all that prices depend on, beside its form."""
+        return self._sizes[tensor], tensor in self.tiled
+
     def _rate(self, carries: Carries) -> float:
         return self.rates.get(carries, inf)
 
@@ -254,6 +262,34 @@ class Prices:
 
     def _is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
+
+
+class InputPrices:
+    """What it costs to have an input of some size as an op needs it: converted where it is, then exchanged.
+
+    An op asks for the same pairs of shardings again for every option of its neighbours, and so do ops that are alike.
+    """
+
+    def __init__(self, prices: Prices, size: int, rate: float | None) -> None:
+        self._prices, self._size, self._rate = prices, size, rate
+        self._cycles: dict[tuple[Sharding, Sharding], float] = {}
+        self._converting: dict[Sharding, tuple[float, float]] = {}
+
+    def cycles(self, held: Sharding, needed: Sharding) -> float:
+        """Cycles until every lane has what it needs."""
+        key = held, needed
+        found = self._cycles.get(key)
+        if found is None:
+            converting, streaming = self.converting(held)
+            found = self._prices.exchange(self._size, held, needed) + converting + streaming
+            self._cycles[key] = found
+        return found
+
+    def converting(self, held: Sharding) -> tuple[float, float]:
+        """The parts of it that are due even where nothing is exchanged."""
+        if held not in self._converting:
+            self._converting[held] = self._prices.converting(self._size, self._rate, held)
+        return self._converting[held]
 
 
 def _stays(graph: Graph, machine: Machine) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from opscope.compiler.codegen.lower import lower
 from opscope.compiler.passes import tiling
+from opscope.compiler.passes.batch import batch_axes
 from opscope.compiler.passes.footprint import end_of_graph, part_footprints
 from opscope.compiler.passes.schedule import schedule
 from opscope.compiler.passes.tile_search import TilingSearch, divisors
@@ -113,7 +114,7 @@ def test_results_of_the_graph_need_no_room_behind_their_last_reader() -> None:
     second = draw.same("exp", first)
     third = draw.same("relu", draw.same("exp", second))
     plan = build(draw.graph(first, third), small_target()).passed
-    steps = part_footprints(plan, plan.parts[0]).steps
+    steps = part_footprints(plan, plan.parts[0], batch_axes(plan.graph)).steps
     assert [step.alive for step in steps] == [0.0, 64 * 64 * 2, 64 * 64 * 2, 64 * 64 * 2, 0.0]
 
 

@@ -14,9 +14,8 @@ from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ..codegen.context import LoweringContext
-from ..codegen.operands import leaves_by_tiles
 from ..codegen.weights import WeightStream
-from ..plan import Part, Placed, Plan, Schedule, Split
+from ..plan import Part, Placed, Plan, Schedule, Split, leaves_by_tiles
 from ..sharding import Sharding
 from .batch import for_images
 from .residency import is_resident

@@ -56,6 +56,9 @@ class Prices:
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         self.barrier = barrier_cycles(target)
+        issues = {route.carries: route.issue_cycles for route in target.routes}
+        sending = issues.get(Carries.MULTICAST)
+        self.sending = 0.0 if sending is None else sending.value
         self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
         self._inputs: dict[tuple[int, float | None], InputPrices] = {}  # by size, and rate of conversion
@@ -209,7 +212,7 @@ class Prices:
         vector = max(target.engines, key=lambda engine: engine.threads)
         adding = VectorCost("add", size, parts - 1).cycles(target, vector)
         sent = size * len(sharding.lanes())
-        return sent / self._rate(Carries.MULTICAST) + adding + 2 * self.barrier
+        return sent / self._rate(Carries.MULTICAST) + adding + self.sending + self.barrier
 
     def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
         """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
@@ -260,19 +263,21 @@ class Prices:
         fixed, per_byte, largest, detour = self._exchanges[key]
         if not fixed:
             return 0.0
-        return fixed + size * per_byte + (size * detour if size * largest > self.room * self.units / 2 else 0.0)
+        return fixed + size * per_byte + (size * detour if size * largest > self.room * self.units else 0.0)
 
     def _parts_of(self, moved: Moved, held: Sharding, needed: Sharding) -> tuple[float, float, float, float]:
-        """Fixed cycles, cycles a byte, the largest share of a lane, and cycles a byte through outer memory instead."""
+        """Fixed cycles, cycles a byte, the largest share of a lane before and after it together, which need room, and
+        cycles a byte through outer memory instead.
+        """
         if not moved:
             return 0.0, 0.0, 0.0, 0.0
         own = self.core_rates.get(Carries.MULTICAST, inf)
         per_byte = max(moved.bus / self._rate(Carries.MULTICAST), moved.sender / own)
-        fixed = 2 * self.barrier
+        fixed = self.sending
         if moved.link:
             per_byte += moved.link * self.link.per_byte
             fixed += self.link.start
-        largest = max(needed.shares.values(), default=0.0)
+        largest = max((needed.share(lane) + held.share(lane) for lane in needed.shares), default=0.0)
         shares = needed.shares
         read = sum(share for lane, share in shares.items() if lane // self.cores == needed.devices[0])
         written = sum(s for lane, s in held.shares.items() if lane // self.cores == held.devices[0])

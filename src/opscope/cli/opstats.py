@@ -17,8 +17,8 @@ from .profile import show
 
 class OpstatsCommand:
     """Decode raw stats buffers into summaries, timelines and a run. At least one of --summary, --trace and --run is
-    required. A buffer that is damaged or does not belong to the program is named in one line, the others are decoded,
-    and the exit code is 1."""
+    required. If a buffer is damaged or of another program, one line says so, the others are decoded, and the exit code
+    is 1."""
 
     examples = """\
 examples:

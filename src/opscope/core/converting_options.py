@@ -14,7 +14,7 @@ CONVERTING = (
     ),
     Option(
         DATA,
-        "inputs to quantise a model with, and to hold what was converted against it (default: random data, and said)",
+        "inputs for quantisation, and for checks of a converted model (default: random data, with a note)",
         metavar="DIR|F.npz",
     ),
 )

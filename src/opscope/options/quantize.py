@@ -26,7 +26,7 @@ class QuantizeOptions:
     )
     random: int | None = field(
         default=None,
-        metadata=shown("calibrate with N random samples instead: for questions of speed alone", "N", least=1),
+        metadata=shown("calibrate with N random samples instead, if only speed matters", "N", least=1),
     )
     seed: int = field(default=0, metadata=shown("seed of random samples (default 0)", "N", least=0))
     shapes: Shapes | None = field(default=None, metadata=SHAPES)

@@ -13,7 +13,7 @@ DEFAULT_OVERLAP_PARTS = 4  # what the best published compilations cut their ops 
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How to compile a model for the simulated device."""
+    """Options of `compile_model`: how to compile a model for the simulated device."""
 
     cores: int | None = field(default=None, metadata=CORES)
     devices: int = field(default=1, metadata=DEVICES)

@@ -14,7 +14,7 @@ MOST_POINTS = 4096  # of a language model
 
 @dataclass(frozen=True, slots=True)
 class LlmOptions:
-    """How a language model is held and served, and the points that are asked for."""
+    """Options of `llm`: how a language model is stored and served, and which points to estimate."""
 
     devices: int = field(default=1, metadata=DEVICES)
     weights: str = field(default="f16", metadata=shown("how weights are stored: f16 (default), i8, w4, mxfp6, …", "P"))

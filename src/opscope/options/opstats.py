@@ -10,7 +10,7 @@ from . import check_words, shown
 
 @dataclass(frozen=True, slots=True)
 class OpstatsOptions:
-    """What to make of every sample of raw statistics."""
+    """Options of `opstats`: what to write for every sample of raw statistics."""
 
     summary: bool = field(
         default=False, metadata=shown("write a text report per sample: op tables, totals, where the time goes")

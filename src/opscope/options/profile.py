@@ -28,7 +28,7 @@ LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
 @dataclass(frozen=True, slots=True)
 class ProfileOptions:
-    """How to profile a model on the simulated device, or by estimate."""
+    """Options of `profile` on the simulated device and of estimates."""
 
     cores: int | None = field(default=None, metadata=CORES)
     devices: int = field(default=1, metadata=DEVICES)

@@ -14,7 +14,7 @@ MOST_SAMPLES = 100_000  # that a copy is calibrated with
 
 @dataclass(frozen=True, slots=True)
 class QuantizeOptions:
-    """What copy to make of a model, and with which data."""
+    """Options of `quantize`: the precision of the copy, and its calibration data."""
 
     precision: str = field(
         default="w8a8",

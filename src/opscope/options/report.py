@@ -11,7 +11,7 @@ from .shared import BATCH, CORES, DEVICES, KV_CACHE, PRECISION, SHAPES, SHAPES_F
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What to estimate."""
+    """Options of `report`."""
 
     shapes: Shapes | None = field(default=None, metadata=SHAPES)
     shapes_from_run: str | None = field(default=None, metadata=SHAPES_FROM_RUN)

@@ -18,7 +18,7 @@ PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How much work, how much of it at once, which part of it is profiled, and what is written."""
+    """Options of `run`: how many inferences, how many at once, which are profiled, what is written."""
 
     save_outputs: bool = field(
         default=False,

@@ -95,8 +95,8 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
         metavar="WHAT,…",
         help=f"compare even if these differ: {', '.join(ALLOWABLE)}",
     )
-    add_format(parser, FORMATS, "default: text")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+    add_format(parser, FORMATS)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
     parser.add_argument(
         "--by", choices=COMPARED_BY, default="op", help="explain the change by op, type, … (default op)"

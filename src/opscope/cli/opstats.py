@@ -35,7 +35,9 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         parser.add_argument(
             "-i", "--input-dir", type=Path, required=True, metavar="DIR", help="folder with stats buffers"
         )
-        parser.add_argument("-o", "--output-dir", type=Path, default=Path(), metavar="DIR", help="default: here")
+        parser.add_argument(
+            "-o", "--output-dir", type=Path, default=Path(), metavar="DIR", help="folder to write to (default: here)"
+        )
         add_options(parser, OpstatsOptions)
         parser.add_argument("-v", "--verbose", action="store_true", help="print what was decoded, and what is missing")
         parser.add_argument(

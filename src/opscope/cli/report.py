@@ -39,7 +39,7 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         styles = [style.name for manifest in manifests() for style in manifest.report_styles]
         parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
-        add_format(parser, FORMATS, "default: text; svg: the arena, drawn")
+        add_format(parser, FORMATS, "output format (default: text); svg: a drawing of the arena")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
         parser.add_argument(
             "--top", type=positive, default=15, metavar="N", help="layers to print in text and md (default 15)"

@@ -66,7 +66,7 @@ Tables are cells, ops, findings and latest (the newest cell of every series); `q
         export.add_argument(
             "-o", "--output", required=True, metavar="FILE", help="file to write; for mlflow, the tracking address"
         )
-        export.add_argument("--table", choices=TABLES, default="cells", help="default: cells")
+        export.add_argument("--table", choices=TABLES, default="cells", help="table to export (default: cells)")
         export.add_argument("--where", metavar="SQL", help="SQL condition on the rows")
 
     def run(self, args: Namespace) -> int:
@@ -163,7 +163,7 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("store", metavar="STORE")
+        parser.add_argument("store", metavar="STORE", help="folder, or address of a store")
         parser.add_argument(
             "--rows", default="model", metavar="COLUMN,…", help="columns or options that make the rows (default model)"
         )
@@ -180,8 +180,8 @@ examples:
             "--best", action="store_true", help="show the best of several cells in one place, and which it is"
         )
         parser.add_argument("--where", metavar="SQL", help="SQL condition on the cells")
-        add_format(parser, ("text", "md", "html", "json"), "default: text")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+        add_format(parser, ("text", "md", "html", "json"))
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
 
     def run(self, args: Namespace) -> int:
         from ..fleet import verbs
@@ -216,7 +216,7 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("store", metavar="STORE")
+        parser.add_argument("store", metavar="STORE", help="folder, or address of a store")
         parser.add_argument(
             "--metric", default="latency", metavar="M", help="metric, by its name in limits (default latency)"
         )
@@ -228,7 +228,7 @@ examples:
         )
         parser.add_argument("--where", metavar="SQL", help="SQL condition on the cells")
         parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
 
     def run(self, args: Namespace) -> int:
         from ..fleet import verbs

@@ -26,7 +26,9 @@ a target file.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("action", nargs="?", choices=["list", "show"], default="list", help="default: list")
+        parser.add_argument(
+            "action", nargs="?", choices=["list", "show"], default="list", help="what to do (default: list)"
+        )
         parser.add_argument("name", nargs="?", metavar="NAME", help="with show: a name or a TOML file")
         parser.add_argument("--search", metavar="WORDS", help="only entries with these words in name, title or heading")
         parser.add_argument("--all", action="store_true", help="also parts without a name, known by number only")

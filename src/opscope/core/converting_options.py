@@ -9,7 +9,7 @@ PRECISION, DATA = "precision", "data"
 CONVERTING = (
     Option(
         PRECISION,
-        "quantise a float model to this, or leave it as it is (default: what the compiler needs)",
+        "quantise a float model to this precision, or not at all: as-is (default: what the compiler needs)",
         (AS_IS, "w8a8", "w8a16"),
     ),
     Option(

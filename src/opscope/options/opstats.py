@@ -18,16 +18,21 @@ class OpstatsOptions:
     trace: bool = field(default=False, metadata=shown("write a timeline per sample, for chrome://tracing and Perfetto"))
     run: Path | None = field(default=None, metadata=shown("write a run folder for analyze, compare and view", "RUN"))
     trace_format: str = field(
-        default="json", metadata=shown("default: json", choices=("json", "perfetto"), group="trace")
+        default="json",
+        metadata=shown("format of the timeline (default: json)", choices=("json", "perfetto"), group="trace"),
     )
     host_trace: Path | None = field(
         default=None, metadata=shown("Chrome JSON of host events, shown above the device", "F", group="trace")
     )
     cores: tuple[int, ...] | None = field(
-        default=None, metadata=shown("default: all", "0,5,1", flags=("-c", "--select-cores"), group="trace")
+        default=None,
+        metadata=shown("cores in the timeline (default: all)", "0,5,1", flags=("-c", "--select-cores"), group="trace"),
     )
     devices: tuple[int, ...] | None = field(
-        default=None, metadata=shown("default: all", "0,1", flags=("-d", "--select-devices"), group="trace")
+        default=None,
+        metadata=shown(
+            "devices in the timeline (default: all)", "0,1", flags=("-d", "--select-devices"), group="trace"
+        ),
     )
     merge_devices: bool = field(
         default=True,

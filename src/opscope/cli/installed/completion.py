@@ -47,7 +47,7 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("shell", nargs="?", choices=list(SCRIPTS), default="bash", help="default: bash")
+        parser.add_argument("shell", nargs="?", choices=list(SCRIPTS), default="bash", help="shell (default: bash)")
         parser.add_argument(
             "--words", nargs=REMAINDER, metavar="WORD", help="print completions of the last word; for shells"
         )

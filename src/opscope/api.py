@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 def report_run(report: Report, *, command: Sequence[str] = (), created: str = "") -> Recorded:
-    """A report as a Run, analysed, for its page and whatever takes a Run; the same one where `created` is not given."""
+    """A report as an analysed Run, for its page and all that takes a Run; without `created`, always the same one."""
     from .workflows.estimating import analysed_run
 
     return analysed_run(report, command=command, created=created)
@@ -96,7 +96,14 @@ def report(
     dynamic_shapes: object = None,
     **named: object,
 ) -> Report:
-    """Estimate what a model takes on a target: `report(file, target)`, or `report(module, example_inputs, target)`."""
+    """Estimate memory, latency and energy of a model on a target, layer by layer.
+
+    Call it as `report(file, target)` or as `report(module, example_inputs, target)`.
+
+    Example:
+        >>> report = opscope.report("model.onnx", "max32690-cm4")
+        >>> report.totals.latency_s.value, report.memory.peak_bytes
+    """
     from .estimate.build_report import report_model
 
     inputs, place, asked = _in_place(example_inputs, target, options)
@@ -125,8 +132,11 @@ def compile_model(
 ) -> Compiled:
     """Compile a model for the simulated device.
 
-    `output` is the folder that gets `programqpc.bin`, `phases` one that gets a readable file per pass; without them
+    `output` is the folder for `programqpc.bin`; `phases` is a folder for one readable file per pass. Without them
     nothing is written.
+
+    Example:
+        >>> compiled = opscope.compile_model("model.onnx", "aic100-std", output="build", cores=2)
     """
     from .workflows import model_compiler
 
@@ -142,10 +152,13 @@ def run(
     progress: Progress | None = None,
     **named: object,
 ) -> RunOutcome:
-    """Run a compiled program on the simulated device, many times, with a host around it.
+    """Run a compiled program on the simulated device many times, with a host around it.
 
-    `folder` is what `compile_model` wrote, or the program file itself. `inputs` are arrays or `.npy` files by name, for
-    every input; random ones when not given.
+    `folder` is what `compile_model` wrote, or the program file itself. `inputs` are arrays or `.npy` files by name,
+    one for every input; without them inputs are random.
+
+    Example:
+        >>> outcome = opscope.run("build", num_iter=100)
     """
     from .workflows import execution
 
@@ -165,7 +178,10 @@ def opstats(
 ) -> OpstatsOutcome:
     """Decode raw stats buffers into summaries, timelines and a run.
 
-    `qpc` is the program file that ran, `input_dir` the folder with stats buffers, one per inference and device.
+    `qpc` is the program file that was run; `input_dir` is the folder with stats buffers, one per inference and device.
+
+    Example:
+        >>> opscope.opstats("build/programqpc.bin", "stats", "out", summary=True, run="profile.run")
     """
     from .workflows.decoding import decode_everything
 
@@ -192,16 +208,20 @@ def profile(
     progress: Progress | None = None,
     **named: str | int | bool | None,
 ) -> Recorded:
-    """Profile a model in one step, on the simulated device or on a real runtime: `profile(file, target)`, or
-    `profile(module, example_inputs, target)`.
+    """Profile a model in one step, on the simulated device or on a real runtime.
 
-    `target` is any entry of the catalogue (`opscope targets`); of those who can tell about it the best is taken that
-    works here, or `backend`: sim or estimate, which also take a graph for a model, or one that `backend_states` lists,
-    which without a target has its own choice of hardware. `options` are ProfileOptions, or any backend's
-    own options by name, as {"cores": 2} or `cores=2`; `opscope profile --help` lists them. With `advise` other choices
-    are tried too, so that findings cite what helps, by backends that can; findings of an ONNX model name the rewrites
-    that `optimize` would try. `run` is a folder to leave a run in; a run
-    that is there already and up to date is re-used unless `fresh`. `step` is told what is being done now.
+    Call it as `profile(file, target)` or as `profile(module, example_inputs, target)`. `target` is any entry of the
+    catalogue (`opscope targets`). Without `backend`, the best one that works here is used: a measurement, else the
+    vendor's own model, else ours. `backend` is sim or estimate, which also take a graph as the model, or one that
+    `backend_states` lists; without a target it uses its default hardware. `options` are ProfileOptions, or options of
+    the backend by name, as {"cores": 2} or `cores=2`; `opscope profile --help` lists them. With `advise`, backends
+    that can do so also try other options, so that findings cite what helps; findings of an ONNX model name the
+    rewrites that `optimize` would try. `run` is the folder of the run to write; if it already has an up-to-date run,
+    that run is used unless `fresh`. `step` is called with what is being done now.
+
+    Example:
+        >>> found = opscope.profile("model.onnx", "aic100-std", cores=2, run="model.run")
+        >>> found.run.summary.latency.value_ns
     """
     from .changes.profile_model import profile_by
     from .rewrites.advice import can_advise, with_rewrites_named
@@ -234,9 +254,13 @@ def profile(
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
-    """A simulated run timed again as it was, and with changes made such as "bandwidth*2", "cores=8", "op:NAME=0".
+    """Simulate a run again, as it was and with changes such as "bandwidth*2", "cores=8" or "op:NAME=0".
 
-    All are made at once. Bandwidth, clock and ops keep the program; the others compile the model again.
+    All changes are made together. Changes of bandwidth, clock and ops keep the program; the others compile the model
+    again.
+
+    Example:
+        >>> before, after = opscope.what_if_run("model.run", ["bandwidth*2"])
     """
     from .changes.changes import what_if_run as time_again
 
@@ -257,8 +281,8 @@ def what_if(
 ) -> WhatIf:
     """Profile an ONNX model with every combination of some options, several at once.
 
-    `axes` are the values to try by option name, such as {"precision": ["as-is", "w8a8"]}, in `jobs`
-    processes, as many as cores when not given. `runs` is a folder to leave a run per point in.
+    `axes` are the values to try by option name, such as {"precision": ["as-is", "w8a8"]}. They run in `jobs`
+    processes, by default one per core. `runs` is a folder for one run per combination.
     """
     from .workflows import profiling
 
@@ -280,9 +304,12 @@ def calibrate(
     by_chip: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Calibrated:
-    """Fit the figures of a target that have a range to what was measured: CSV files (columns model, latency_ms, also
-    energy_uj, ram_bytes, …) and measured runs, op by op. With `by_chip`, rows of several chips (column chip) are fitted
-    together, each chip on its own target where the catalogue has one of its name."""
+    """Fit those figures of a target that have a range to measurements.
+
+    Measurements are CSV files (columns model, latency_ms, also energy_uj, ram_bytes, …) and measured runs, which are
+    used op by op. With `by_chip`, rows of several chips (column chip) are fitted together, each chip on the target of
+    its name if the catalogue has one.
+    """
     from .language_models import calibrated
 
     return calibrated.calibrate(target, measurements, models=_path(models), by_chip=by_chip, progress=progress)
@@ -295,8 +322,11 @@ def validate(
     models: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Prediction, ...], tuple[str, ...]]:
-    """Predict what was measured, latencies and where rows have them energies and peaks of RAM (`quantity` of a
-    prediction); returns the predictions, and why others could not be made."""
+    """Compare predictions on a target with measurements.
+
+    Predicts latencies, and energies and peaks of RAM if rows have them (`quantity` of a prediction). Returns the
+    predictions, and why others could not be made.
+    """
     from .language_models import calibrated
 
     return calibrated.validate(target, measurements, models=_path(models), progress=progress)
@@ -316,10 +346,14 @@ def quantize(
     step: Callable[[str], None] | None = None,
     **named: object,
 ) -> Quantized:
-    """Write a quantised copy of an ONNX model, and say how far it is from the float model, and where that comes in.
+    """Write a quantised copy of an ONNX model; return its error against the float model, by output and by layer.
 
-    With `target` or `backend` the copy is made for it, and model and copy are profiled there, in folders `before` and
-    `after` of `runs` where that is given; `backend_options` are the backend's own.
+    With `target` or `backend` the copy is made for it, and model and copy are profiled there, in the folders `before`
+    and `after` of `runs` if given; `backend_options` are the options of the backend.
+
+    Example:
+        >>> made = opscope.quantize("model.onnx", "model.w8a16.onnx", data="inputs.npz", precision="w8a16")
+        >>> made.worst.difference.sqnr_db
     """
     from .changes.quantized_copy import Look, quantize_and_look
 
@@ -331,10 +365,14 @@ def quantize(
 def analyze(
     place: str | Path, *, target: AnyTarget | None = None, shapes: Shapes | None = None
 ) -> tuple[Run, Findings]:
-    """What a run is bound by, why, and what to do about it; `findings.json` is kept in its folder.
+    """Find what bounds a run and why, and what to change; `findings.json` is kept in its folder.
 
-    `place` is the folder of a run; or a profile file of another tool; or a model file, which is profiled first, for
+    `place` is the folder of a run, a profile file of another tool, or a model file, which is profiled first on
     `target`.
+
+    Example:
+        >>> run, findings = opscope.analyze("model.run")
+        >>> findings.bound
     """
     from .readers import is_model
     from .workflows import analysing
@@ -346,16 +384,16 @@ def analyze(
 
 
 def check(run: str | Path) -> tuple[LawCheck, ...]:
-    """Conservation laws on the numbers of a run's folder: held, violated, or not knowable."""
+    """Check the numbers of a run's folder against laws: each is held, violated, or not known."""
     from .workflows import analysing
 
     return analysing.check(Path(run))
 
 
 def targets(search: str = "") -> tuple[CatalogueEntry, ...]:
-    """The catalogue: everything that a model can be profiled on, and who can tell about it here.
+    """The catalogue of everything that a model can be profiled on, with the backends that can do it here.
 
-    `search` are words that all occur in an entry's name, title or aliases.
+    `search` is a text whose words all occur in an entry's name, title or aliases.
     """
     from .workflows import catalogue
 
@@ -380,11 +418,12 @@ def import_profile(
     command: Sequence[str] = (),
     created: str | None = None,
 ) -> Recorded:
-    """Read profile files of other tools, or stats buffers with their program, and leave a run.
+    """Read profile files of other tools, or stats buffers with their program, into a run.
 
-    All files are about the same run, and the format of each is found by content, or is `form` where that does not tell.
-    `provenance` says how the times were obtained, where the files cannot; `clock_hz` what their cycles count; `align`
-    how a log of power is laid over the timeline, or over the run, beside it: clock, marker, activity.
+    All files are of the same execution. The format of each is detected by content, or is `form` if the content is not
+    enough. `provenance` says how the times were obtained and `clock_hz` is the clock of the cycles, if the files do
+    not tell. `align` says how a power log is aligned with the timeline or the run that is given with it: clock, marker
+    or activity.
     """
     from .core.provenance import Provenance
     from .importers.power_join import Align
@@ -407,11 +446,15 @@ def import_profile(
 def compare(
     base: Source, new: Source, *, fail_on: Sequence[str] = (), allow: Collection[str] = (), seed: int = 0
 ) -> Comparison:
-    """What differs between two runs, what explains it, and whether every limit holds.
+    """Compare two runs: what differs, which ops explain it, and whether every limit holds.
 
     A run is its folder, a baseline file, a Run in memory, or a cell of a store as "STORE:COMMIT". Limits are such as
-    "latency>5%", "peak_memory>0" or "op:/layer.0/MatMul>100us"; `allow` are differences to insist on, of target,
-    provenance, model and batch; `seed` is of the bootstrap that judges measured samples.
+    "latency>5%", "peak_memory>0" or "op:/layer.0/MatMul>100us". `allow` names differences to accept: target,
+    provenance, model, batch. `seed` is that of the bootstrap, which judges measured samples.
+
+    Example:
+        >>> found = opscope.compare("perf/bert.json", "new.run", fail_on=["latency>5%"])
+        >>> found.word, found.explanation.parts[0].name
     """
     from .workflows.comparing import compare as compare_sources
 
@@ -420,7 +463,7 @@ def compare(
 
 
 def side_by_side(runs: Sequence[Source], *, by: str = "op") -> SideBySide:
-    """Two and more runs, one column each, ops matched to those of the first; by op, type, layer, block or engine."""
+    """Compare several runs, one column each, with ops matched to the first; by op, type, layer, block or engine."""
     from .workflows.comparing import side_by_side as put_side_by_side
 
     return put_side_by_side(_sides(runs), by=by)

@@ -43,7 +43,6 @@ class Plan:
     environment: Environment
     folder: Path  # where it will be
     wheels: Path | None
-    python: Path | None  # that the user wants
     installer: Installer
     steps: tuple[Step, ...]
 
@@ -74,7 +73,7 @@ def plan(environment: Environment, *, wheels: Path | None = None, python: Path |
         made_for = f" for Python {group.python}" if group.python else ""
         words = f"unpacking {_listed(group.packages)}{made_for} with {installer.title}"
         steps.append(Step(words, installer.unpack(folder / "packages", group, place)))
-    return Plan(environment, final, place, python, installer, tuple(steps))
+    return Plan(environment, final, place, installer, tuple(steps))
 
 
 def make(planned: Plan, *, is_agreed: bool, report: Report) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..recording.recording import Recording
     from ..recording.what_if import WhatIf
 
-TOOL = Option("tool", "where the backend's programs are: one of them, or their folder", metavar="PATH")
+TOOL = Option("tool", "one of the programs of the backend, or their folder", metavar="PATH")
 
 Shapes = Mapping[str, tuple[int, ...]]
 Progress = Callable[[int, int], None]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class AnalyzeCommand:
-    """Say what a run is bound by, why, what to do about it, and what that would gain at most. A run is the folder that
-    profile, opstats or import left; findings.json is kept in it. A profile file of another tool will do. A model is
-    profiled first, which needs --target."""
+    """Print what bounds a run and why, what to change, and the most that each change can gain. A run is the folder that
+    profile, opstats or import wrote; findings.json is kept in it. A profile file of another tool is read first, and a
+    model is profiled first, which needs --target."""
 
     examples = """\
 examples:
@@ -32,9 +32,8 @@ examples:
   opscope analyze profile.run --what-if "bandwidth*2" --what-if "op:/layer.0/MatMul=0"
 
 A what-if simulates the run again with the change made: bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0 and
-op:NAME*0.5 keep the program; cores=8, devices=2, batch=4, precision=i8, kv-cache=mxint8 compile it again. Several are
-made at once.
-Exit codes: 0 fine, 2 wrong usage or unreadable input.
+op:NAME*0.5 keep the program; cores=8, devices=2, batch=4, precision=i8, kv-cache=mxint8 compile it again. Several
+changes are made together. Exit codes: 0 fine, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -56,7 +55,7 @@ Exit codes: 0 fine, 2 wrong usage or unreadable input.
             action="append",
             default=[],
             metavar="CHANGE",
-            help="simulate again with a change, and print the difference; may be repeated",
+            help="simulate the run again with a change, and print the difference; may be repeated",
         )
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
 

@@ -22,8 +22,9 @@ _DOCUMENTS = {".html": "html", ".md": "md", ".json": "json", ".txt": "text"}
 
 
 class BakeoffCommand:
-    """One model on every chip that somebody can tell about here: each compiler, runtime and target, side by side.
-    Rows are ranked within one kind of number, never across kinds; with -o they are kept, and not run again."""
+    """Compare a model on many chips: one row for each compiler, runtime and target that works here. Rows are ranked
+    within one kind of number (measured, simulated, …), never across kinds. With -o the rows are kept and not run
+    again."""
 
     examples = """\
 examples:
@@ -33,7 +34,7 @@ examples:
   opscope bakeoff kws.tflite --budget latency=5ms,ram=256KB
 
 Exit codes: 0 fine, 1 no row is within the budget, 2 wrong usage, unreadable input or no figures at all, 130
-interrupted: with -o, what had ended is kept.
+interrupted: with -o, finished rows are kept.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -41,27 +42,33 @@ interrupted: with -o, what had ended is kept.
         parser.add_argument(
             "--on",
             metavar="all|LIST",
-            help="chips, patterns (ethos-u*), groups or backends (default: of each group, the best known chips)",
+            help="chips, patterns (ethos-u*), groups or backends (default: the best-known chips of each group)",
         )
-        parser.add_argument("--backend", metavar="B,B,…", help="who may tell (default: the best that can, by chip)")
+        parser.add_argument("--backend", metavar="B,B,…", help="backends to use (default: the best for each chip)")
         parser.add_argument(
             "--precision",
             metavar="P,P,…",
-            help="as-is, f16, i8, w8a16, … (default: as-is, and i8 for chips that cannot take that)",
+            help="as-is, f16, i8, w8a16, … (default: as-is, or i8 on chips that do not run that)",
         )
-        parser.add_argument("--data", metavar="DIR|F.npz", help="calibrate quantised copies with it")
+        parser.add_argument("--data", metavar="DIR|F.npz", help="calibrate quantised copies with these samples")
         add_shape(parser)
-        parser.add_argument("-o", "--output", metavar="STORE", help="keep rows there, and run only what it lacks")
+        parser.add_argument(
+            "-o", "--output", metavar="STORE", help="store to keep the rows in; rows that it has are not run again"
+        )
         add_format(parser, FORMATS)
         parser.add_argument(
             "--budget",
             metavar="latency=20ms,ram=512KB,energy=1mJ,cpu-share=10%",
-            help="exit 1 when no row is within these limits",
+            help="exit 1 if no row is within these limits",
         )
         parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
-        parser.add_argument("--retry-failed", action="store_true", help="run rows of the store again without figures")
-        parser.add_argument("--time-limit", default="600s", metavar="T", help="of a row (default 600s)")
-        parser.add_argument("--memory-limit", metavar="SIZE", help="of a process (default: its part of the machine's)")
+        parser.add_argument(
+            "--retry-failed", action="store_true", help="run again those rows of the store that have no figures"
+        )
+        parser.add_argument("--time-limit", default="600s", metavar="T", help="longest time of a row (default 600s)")
+        parser.add_argument(
+            "--memory-limit", metavar="SIZE", help="most memory of a process (default: an equal share of the machine's)"
+        )
 
     def run(self, args: Namespace) -> int:
         from ..selection.bakeoff import bakeoff

@@ -11,7 +11,7 @@ from .compare import add_gate_arguments, show
 
 
 class BaselineCommand:
-    """Keep the numbers of a run in a repository or a store, and hold later runs to them."""
+    """Save the numbers of a run in a repository or a store, and check later runs against them."""
 
     examples = """\
 examples:

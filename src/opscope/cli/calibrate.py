@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class CalibrateCommand:
-    """Fit the figures of a target that have a range to what was measured, inside that range and pulled toward the data
-    sheet. Writes the new target, with the source and the range of each fitted figure, and beside it what was predicted
-    for each measurement, as JSON and as a page. Predictions on it then carry a range that held for networks left out
-    of the fit."""
+    """Fit those figures of a target that have a range to measurements: inside the range, and close to the data sheet.
+    Writes the new target with the source and the range of each fitted figure, and next to it the prediction for each
+    measurement, as JSON and as an HTML page. Predictions on the new target have a range, tested on networks left out of
+    the fit."""
 
     examples = """\
 examples:
@@ -30,13 +30,15 @@ examples:
   opscope report model.onnx --target ./mychip-fitted.toml
 
 Columns of a CSV file: model (a file, or its name in --models) and latency_ms; also energy_uj, ram_bytes, chip,
-precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A run that was measured counts op by op.
+precision, batch, cores and shapes (input=1x3x224x224;mask=1x128). A measured run is used op by op.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_measurements(parser)
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the fitted target; a folder with --by")
-        parser.add_argument("--by", choices=["chip"], help="fit the chips of a column together: a target for each")
+        parser.add_argument(
+            "--by", choices=["chip"], help="fit all chips of the column together, and write a target for each"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: Namespace) -> int:
@@ -78,14 +80,16 @@ def add_measurements(parser: ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="FILE.csv|RUN",
-        help="measurements",
+        help="measurements: a CSV file, or a measured run",
     )
-    parser.add_argument("--models", metavar="DIR", help="folder of the models that rows name (default: of the file)")
+    parser.add_argument(
+        "--models", metavar="DIR", help="folder of the models that rows name (default: that of the CSV file)"
+    )
 
 
 class ValidateCommand:
-    """Predict what was measured and say how far off the predictions are: by precision, chip and network, by what rules
-    the time, and the five worst. Fails where a limit is passed."""
+    """Compare predictions on a target with measurements: errors by precision, chip, network and dominant figure, and
+    the five largest. Exits with 1 if a limit is exceeded."""
 
     examples = """\
 examples:
@@ -93,15 +97,19 @@ examples:
   opscope validate mychip.toml --from latencies.csv --max-median 20% --min-coverage 85%
   opscope validate mychip.toml --from latencies.csv --json
 
-Rows of other chips (column chip) are left out where some are of the target. Exit codes: 0 fine, 1 a limit is passed,
-2 wrong usage or unreadable input.
+If some rows are of this target (column chip), rows of other chips are left out. Exit codes: 0 fine, 1 a limit is
+exceeded, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_measurements(parser)
-        parser.add_argument("--max-median", type=_share, metavar="P", help="fail above this median error: 20%%")
-        parser.add_argument("--max-p90", type=_share, metavar="P", help="fail above this 90th percentile of errors")
-        parser.add_argument("--min-coverage", type=_share, metavar="P", help="fail if ranges hold less often: 85%%")
+        parser.add_argument("--max-median", type=_share, metavar="P", help="exit 1 if the median error is larger: 20%%")
+        parser.add_argument(
+            "--max-p90", type=_share, metavar="P", help="exit 1 if the 90th percentile of errors is larger"
+        )
+        parser.add_argument(
+            "--min-coverage", type=_share, metavar="P", help="exit 1 if fewer measurements lie in their range: 85%%"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: Namespace) -> int:

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class CheckCommand:
-    """Hold the numbers of a run to laws. Conservation: busy + wait + idle = wall on every lane, bytes and MACs add up
-    between ops, rollups, commands and spans, nothing overlaps, a viewer reads what was written. Physics: nothing is
-    faster than its peak or larger than its memory, and all work of the graph is done."""
+    """Check the numbers of a run against laws. Conservation: busy + wait + idle = wall on every lane; bytes and MACs of
+    ops, rollups, commands and spans add up; no spans overlap; timelines can be read back. Physics: nothing is faster
+    than its peak or larger than its memory, and all work of the graph is done."""
 
     examples = """\
 examples:
   opscope check profile.run
   opscope check profile.run --json
 
-Each law is ok, VIOLATED, or — where the run does not tell. Exit codes: 0 fine, 1 a law is violated, 2 unreadable.
+Each law is ok, VIOLATED, or — if the run has no data for it. Exit codes: 0 fine, 1 a law is violated, 2 unreadable.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", type=Path, metavar="RUN", help="run folder, written by profile, opstats or import")
-        parser.add_argument("--json", action="store_true", help="print as JSON")
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: Namespace) -> int:
         from .. import api

@@ -23,8 +23,8 @@ _SAVE = ("never", "always", "default-branch")
 
 
 class CiCommand:
-    """Judge a change in CI: profile models, compare each with its baseline, write what a reviewer needs, and comment
-    on the pull or merge request. The GitHub Action and the GitLab template of this repository call this and no more."""
+    """Check a change in CI: profile models, compare each with its baseline, write the reports, and comment on the pull
+    or merge request. The GitHub Action and the GitLab template of this repository only call this."""
 
     examples = """\
 examples:
@@ -32,33 +32,49 @@ examples:
   opscope ci models/kws.onnx --target aic100-std --options="--cores 2 --batch 8" --baselines perf --save always
   opscope ci models/*.tflite --target ethos-u55-256 --fail-on="latency>2%" --fail-on="peak_memory>0"
 
-A baseline is MODEL.json below --baselines. With --save it is written, and nothing fails: on the main branch, that is.
-In CI, $OPSCOPE_TOKEN is a token that may comment; without one the files and the job's own summary are all there is.
+A baseline is MODEL.json in --baselines. Use --save on the main branch: the baseline is written, and nothing fails.
+In CI, $OPSCOPE_TOKEN is a token that can comment; without it, only the files and the summary of the job are written.
 Exit codes: 0 every limit holds, or there is no baseline yet, 1 a regression, 2 a model could not be judged.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "models", nargs="+", metavar="MODEL", help="model files; one argument may have several lines"
+            "models", nargs="+", metavar="MODEL", help="model files; one argument may hold several, one per line"
         )
         parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
-        parser.add_argument("--backend", metavar="B", help="where times come from (default: the best that works)")
         parser.add_argument(
-            "--options", default="", metavar="WORDS", help="more options of `opscope profile`, as one text"
+            "--backend", metavar="B", help="what measures or predicts the times (default: the best that works here)"
+        )
+        parser.add_argument(
+            "--options", default="", metavar="WORDS", help="more options of `opscope profile`, as one argument"
         )
         parser.add_argument(
             "--baselines", type=Path, default=Path("perf"), metavar="DIR", help="folder of baselines (default perf)"
         )
         parser.add_argument(
-            "--save", choices=_SAVE, default="never", help="write the baselines, and let nothing fail (default never)"
+            "--save",
+            choices=_SAVE,
+            default="never",
+            help="write the baselines; then no regression fails (default never)",
         )
         parser.add_argument(
-            "--fail-on", action="append", default=[], metavar="LIMIT", help='default: "latency>2%%"; may be repeated'
+            "--fail-on",
+            action="append",
+            default=[],
+            metavar="LIMIT",
+            help='limit of a change (default "latency>2%%"); may be repeated',
         )
-        parser.add_argument("--name", default="opscope", help="of the comment, where a change has several")
-        parser.add_argument("--no-comment", action="store_true", help="write the files, and no comment")
         parser.add_argument(
-            "-o", "--output", type=Path, default=Path("performance"), metavar="DIR", help="default: performance"
+            "--name", default="opscope", help="name of the comment, if a change gets several (default opscope)"
+        )
+        parser.add_argument("--no-comment", action="store_true", help="write the files, but no comment")
+        parser.add_argument(
+            "-o",
+            "--output",
+            type=Path,
+            default=Path("performance"),
+            metavar="DIR",
+            help="folder of the files to write (default: performance)",
         )
 
     def run(self, args: Namespace) -> int:

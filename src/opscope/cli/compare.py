@@ -22,7 +22,7 @@ EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 2}
 
 
 class CompareCommand:
-    """What differs between runs, what explains it, and whether it may pass."""
+    """Compare runs: what differs, which ops explain it, and whether limits hold."""
 
     examples = """\
 examples:
@@ -45,9 +45,9 @@ Exit codes: 0 pass, 1 regression or a total that an op of unknown cost is part o
             "runs", nargs="+", metavar="RUN", help="base run and new run; or three and more, side by side"
         )
         add_gate_arguments(parser)
-        parser.add_argument("--side-by-side", action="store_true", help="a column per run, and no verdict")
+        parser.add_argument("--side-by-side", action="store_true", help="print a column per run, without a verdict")
         parser.add_argument(
-            "--page", type=Path, metavar="FILE", help="also write a page of the runs: timelines, the ratio of every op"
+            "--page", type=Path, metavar="FILE", help="also write an HTML page: timelines, and the ratio of every op"
         )
 
     def run(self, args: Namespace) -> int:
@@ -81,7 +81,11 @@ def _write_page(runs: list[Path], page: Path) -> None:
 def add_gate_arguments(parser: ArgumentParser) -> None:
     """Add the options that `compare` and `baseline check` share."""
     parser.add_argument(
-        "--fail-on", action="append", default=[], metavar="LIMIT", help='such as "latency>5%%"; may be repeated'
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="LIMIT",
+        help='exit 1 on such a change: "latency>5%%"; may be repeated',
     )
     parser.add_argument(
         "--allow",
@@ -89,10 +93,10 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="WHAT,…",
-        help=f"compare although these differ: {', '.join(ALLOWABLE)}",
+        help=f"compare even if these differ: {', '.join(ALLOWABLE)}",
     )
-    add_format(parser, FORMATS, "default: text")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+    add_format(parser, FORMATS)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument("--top", type=positive, default=15, metavar="N", help="rows to print (default 15)")
     parser.add_argument(
         "--by", choices=COMPARED_BY, default="op", help="explain the change by op, type, … (default op)"

@@ -18,7 +18,7 @@ PROVENANCES = tuple(word for word in Provenance if word not in (Provenance.CALIB
 
 
 class ImportCommand:
-    """Read profile files of other tools into a run, whatever their format: it is found by content."""
+    """Read profile files of other tools into a run. The format is detected by content."""
 
     examples = """\
 examples:
@@ -32,7 +32,7 @@ examples:
   opscope import measured.run power.csv -o with-power.run
   opscope import --list
 
-Several files make one run: give those that are about the same one. Exit codes: 0 fine, 2 unreadable or unknown.
+Several files make one run: give files of the same execution. Exit codes: 0 fine, 2 unreadable or unknown format.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -41,9 +41,11 @@ Several files make one run: give those that are about the same one. Exit codes: 
             nargs="*",
             type=Path,
             metavar="FILE",
-            help="profile files about one run, or a run and a log of power",
+            help="profile files of one run; or a run and a power log",
         )
-        parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run; none: print only")
+        parser.add_argument(
+            "-o", "--output", type=Path, metavar="RUN", help="folder of the run to write (default: print only)"
+        )
         parser.add_argument(
             "--format", metavar="NAME", help="format of the files (default: found by content; see --list)"
         )
@@ -51,15 +53,15 @@ Several files make one run: give those that are about the same one. Exit codes: 
             "--provenance",
             choices=PROVENANCES,
             metavar="WORD",
-            help=f"how the times were obtained, where the file cannot say: {', '.join(PROVENANCES)}",
+            help=f"how the times were obtained, if the file does not tell: {', '.join(PROVENANCES)}",
         )
         parser.add_argument(
-            "--clock", metavar="HZ", help="what cycles of the file count, where it does not tell: 120MHz"
+            "--clock", metavar="HZ", help="clock of the cycles in the file, if it does not tell: 120MHz"
         )
         parser.add_argument(
             "--align",
             choices=ALIGN,
-            help="how times of a log of power are brought to the timeline (default: by its marker, else as they are, "
+            help="how to align a power log with the timeline (default: by its marker, else as on one clock, "
             "else by activity)",
         )
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="ops to print (default 10)")
@@ -98,7 +100,7 @@ def _list(out: TextIO) -> None:
 
 
 class ExportCommand:
-    """A run in the form of another program: tables, node data, benchmark files, timelines."""
+    """Write a run for another program: tables, node data, benchmark files, timelines."""
 
     examples = """\
 examples:
@@ -120,12 +122,12 @@ Tables of a store: `opscope store export`. Exit codes: 0 fine, 2 wrong usage or 
 
         words = "; ".join(f"{name}: {form.help}" for name, form in FORMS.items())
         parser.add_argument(
-            "runs", nargs="+", type=Path, metavar="RUN", help="a run; or two, whose comparison is meant"
+            "runs", nargs="+", type=Path, metavar="RUN", help="a run, or two to export their comparison"
         )
         parser.add_argument("--format", required=True, choices=tuple(FORMS), metavar="NAME", help=words)
-        parser.add_argument("--table", metavar="NAME", help="which table, where the format has several (see --list)")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the file")
-        parser.add_argument("--list", action="store_true", help="list the tables instead")
+        parser.add_argument("--table", metavar="NAME", help="table to write, if the format has several (see --list)")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write")
+        parser.add_argument("--list", action="store_true", help="list the tables of the run")
 
     def run(self, args: Namespace) -> int:
         """List the tables, or write the file."""

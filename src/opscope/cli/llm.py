@@ -24,9 +24,9 @@ FORMATS = ("text", "md", "json", "html")
 
 
 class LlmCommand:
-    """A language model on a target, from its config alone: time to the first token and to the next one, tokens per
-    second, whether it fits and how much of it would, what binds each phase, and energy per token. No weights are
-    needed. CONFIG is a Hugging Face config.json, a folder with one, or a built-in name (--list)."""
+    """Estimate a language model on a target from its config: time to the first token, time per token, tokens per
+    second, memory and what fits, what bounds each phase, and energy per token. No weights are needed. CONFIG is a
+    Hugging Face config.json, a folder with one, or a built-in name (--list)."""
 
     examples = """\
 examples:
@@ -35,21 +35,21 @@ examples:
   opscope llm ./my-model/config.json --target aic100-std --prompt 128,2048 --context 2048,8192 --batch 1,8
   opscope llm llama-3.1-8b --target aic100-std --weights mxfp6 --budget ttft=500ms,tpot=50ms -o llama.run
 
-A prompt is read at once, and goes with every context that holds it. With -o the first point is kept as a run, with all
-others in its page. Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
+Each prompt is combined with every context that is at least as long. With -o the first point is written as a run, whose
+page has all points. Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("config", nargs="?", metavar="CONFIG", help="config.json, its folder, or a built-in name")
-        parser.add_argument("--list", action="store_true", help="print the built-in names, and nothing else")
+        parser.add_argument("--list", action="store_true", help="list the built-in names")
         parser.add_argument("--target", metavar="T", help="name (see `opscope targets`) or TOML file")
         add_options(parser, LlmOptions)
         add_format(parser, FORMATS)
-        parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder to leave a run in")
+        parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run to write")
         parser.add_argument(
             "--budget",
             metavar="ttft=500ms,tpot=50ms,memory=32GB,energy=1J",
-            help="exit 1 when a point exceeds one of these limits; energy is that of a token",
+            help="exit 1 if a point exceeds one of these limits; energy is per token",
         )
 
     def run(self, args: Namespace) -> int:

@@ -16,9 +16,9 @@ _TOKEN = "OPSCOPE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class McpCommand:
-    """Offer the verbs to an assistant, as tools of the Model Context Protocol: profile, report, analyze, compare,
-    whatif, targets, queries of a store, llm. Paths are confined to one folder, every call is bounded in time, and
-    answers are cut to what a context window holds."""
+    """Serve the verbs to an assistant as tools of the Model Context Protocol: profile, report, analyze, compare,
+    whatif, targets, queries of a store, llm. Paths are limited to one folder, calls are limited in time, and answers
+    are shortened to fit a context window."""
 
     examples = f"""\
 examples:
@@ -28,21 +28,25 @@ examples:
   opscope mcp --skill > SKILL.md
 
 Over standard input and output by default, as assistants start it: `"command": "opscope", "args": ["mcp", "--root",
-"PATH"]`. With --http on the loopback interface alone, for who brings the token: that of {_TOKEN}, or one that is
-printed at the start. Needs the extra [mcp].
+"PATH"]`. With --http, requests need a token: that of {_TOKEN}, or one that is printed at the start. Needs the extra
+[mcp].
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--root", type=Path, default=Path(), metavar="DIR", help="the folder that an agent may use (default: here)"
+            "--root",
+            type=Path,
+            default=Path(),
+            metavar="DIR",
+            help="only folder that the assistant can use (default: here)",
         )
         parser.add_argument(
-            "--timeout", type=float, default=300.0, metavar="S", help="longest time of a call (default 300 s)"
+            "--timeout", type=float, default=300.0, metavar="S", help="longest time of a call in seconds (default 300)"
         )
+        parser.add_argument("--skill", action="store_true", help="print instructions for an assistant, and exit")
         parser.add_argument(
-            "--skill", action="store_true", help="print a short text that tells an assistant how to use it, and end"
+            "--http", type=int, metavar="PORT", help="serve over HTTP on 127.0.0.1 instead of standard input and output"
         )
-        parser.add_argument("--http", type=int, metavar="PORT", help="serve over HTTP on 127.0.0.1 instead")
 
     def run(self, args: Namespace) -> int:
         """Serve until the other side ends."""

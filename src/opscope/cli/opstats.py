@@ -17,8 +17,8 @@ from .profile import show
 
 class OpstatsCommand:
     """Decode raw stats buffers into summaries, timelines and a run. At least one of --summary, --trace and --run is
-    required. A buffer that is damaged or does not belong to the program is named in one line, the others are decoded,
-    and the exit code is 1."""
+    required. If a buffer is damaged or of another program, one line says so, the others are decoded, and the exit code
+    is 1."""
 
     examples = """\
 examples:
@@ -35,7 +35,9 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         parser.add_argument(
             "-i", "--input-dir", type=Path, required=True, metavar="DIR", help="folder with stats buffers"
         )
-        parser.add_argument("-o", "--output-dir", type=Path, default=Path(), metavar="DIR", help="default: here")
+        parser.add_argument(
+            "-o", "--output-dir", type=Path, default=Path(), metavar="DIR", help="folder to write to (default: here)"
+        )
         add_options(parser, OpstatsOptions)
         parser.add_argument("-v", "--verbose", action="store_true", help="print what was decoded, and what is missing")
         parser.add_argument(

@@ -21,8 +21,8 @@ _OWN = ("data",)  # of `optimize` itself; a backend that quantises gets the same
 
 
 class OptimizeCommand:
-    """Rewrite a model so that it is faster and gives the same: rewrites are tried where the time goes, each is judged
-    by the compiler, runtime or target that you name, and outputs are held against the model's in its own runtime."""
+    """Rewrite a model to run faster with the same outputs. Rewrites are tried on the slowest ops; each is timed by the
+    compiler, runtime or target that you name, and its outputs are compared with the model's in a reference runtime."""
 
     examples = """\
 examples:
@@ -31,8 +31,8 @@ examples:
   opscope optimize model.onnx --target aic100-std -o better.onnx --allow approximate --max-error 0.1%
   opscope optimize exported-anew.onnx --replay better.optimize/steps.json -o better.onnx
 
-Beside the result lies BETTER.optimize: the steps, runs before and after, a page with both timelines, and every trial,
-so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usage or unreadable input.
+The folder BETTER.optimize has the steps, runs before and after, a page with both timelines, and every trial: the same
+command continues where it stopped. Exit codes: 0 fine, 2 wrong usage or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -40,23 +40,31 @@ so that the same command goes on where it ended. Exit codes: 0 fine, 2 wrong usa
         parser.usage = "opscope optimize MODEL (--target T | --backend B) -o BETTER [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
         parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
-        parser.add_argument("--backend", metavar="B", help=f"who judges: {', '.join(known)} (see `opscope doctor`)")
+        parser.add_argument(
+            "--backend",
+            metavar="B",
+            help=f"what measures or predicts the times: {', '.join(known)} (see `opscope doctor`)",
+        )
         parser.add_argument("-o", "--output", type=Path, metavar="BETTER", required=True, help="the rewritten model")
         parser.add_argument(
-            "--allow", metavar="WHAT,…", default="", help="rewrites that are not exact: approximate, quantize"
+            "--allow", metavar="WHAT,…", default="", help="also try rewrites that are not exact: approximate, quantize"
         )
         parser.add_argument(
             "--max-error",
             type=_share,
             metavar="E",
-            help="of outputs, of what --allow allows: noise for one of signal (default 1%%)",
+            help="with --allow: largest error of the outputs, as noise over signal (default 1%%)",
         )
-        parser.add_argument("--data", type=Path, metavar="DIR|F.npz", help="also compare outputs on these inputs")
+        parser.add_argument("--data", type=Path, metavar="DIR|F.npz", help="also compare the outputs for these inputs")
         parser.add_argument(
-            "--budget-minutes", type=_minutes, default=30.0, metavar="M", help="begin no trial later (default 30)"
+            "--budget-minutes",
+            type=_minutes,
+            default=30.0,
+            metavar="M",
+            help="start no trial after so many minutes (default 30)",
         )
         parser.add_argument(
-            "--replay", type=Path, metavar="STEPS", help="take the steps of this file, and search for no others"
+            "--replay", type=Path, metavar="STEPS", help="apply the steps in this file, without a search"
         )
         parser.add_argument("--jobs", type=positive, metavar="N", help="trials at once (default: cores)")
         add_format(parser, FORMATS)

@@ -36,8 +36,8 @@ _DEFAULT_PLACE = Path()  # a file beside the run or in the working folder, named
 
 class ProfileCommand:
     """Profile a model in one step: compile, run, decode and analyse it, on the simulated device or on a real runtime;
-    print a summary, and write a run folder with an HTML page. If the folder already holds a run of the same model with
-    the same options, it is re-used."""
+    print a summary, and write a run folder with an HTML page. If the folder already has a run of the same model with
+    the same options, that run is printed."""
 
     examples = """\
 examples:
@@ -46,10 +46,10 @@ examples:
   opscope profile model.onnx --target ./mychip.toml --backend estimate --json
   opscope profile model.onnx --target cpu
 
---target is any entry of `opscope targets`. Without --backend, the best source that works here tells: measured, then a
-vendor's own model, then ours: calibrated, simulated, estimated. Each figure says how it was obtained. Exit codes: 0
-fine, 1 slower than the baseline allows, or an op has no known cost (with --allow-unknown: 0), 2 wrong usage or
-unreadable input.
+--target is any entry of `opscope targets`. Without --backend, the best one that works here is used: a measurement,
+else the vendor's own model, else ours: calibrated, simulated, estimated. Each figure says how it was obtained. Exit
+codes: 0 fine, 1 slower than the baseline allows, or an op has no known cost (with --allow-unknown: 0), 2 wrong usage
+or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -58,10 +58,12 @@ unreadable input.
         parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
         parser.add_argument(
-            "--backend", metavar="B", help=f"where times come from: {', '.join(known)} (see `opscope doctor`)"
+            "--backend",
+            metavar="B",
+            help=f"what measures or predicts the times: {', '.join(known)} (see `opscope doctor`)",
         )
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run (default: MODEL.run)")
-        parser.add_argument("--open", action="store_true", help="show the HTML page in a browser")
+        parser.add_argument("--open", action="store_true", help="open the HTML page in a browser")
         parser.add_argument("--fresh", action="store_true", help="profile again, even if RUN is up to date")
         parser.add_argument(
             "--allow-unknown", action="store_true", help="exit 0 even if the cost of an op is not known"
@@ -73,13 +75,15 @@ unreadable input.
         parser.add_argument(
             "--advise",
             action="store_true",
-            help=_of(Can.ADVISE, "also compile with other options, and report those that are faster")
+            help=_of(Can.ADVISE, "also compile with other options, and list those that are faster")
             + "; of an ONNX model, name the rewrites that `opscope optimize` would try",
         )
         parser.add_argument(
-            "--baseline", type=Path, metavar="RUN", help="compare with an earlier run, or a baseline file"
+            "--baseline", type=Path, metavar="RUN", help="compare with an earlier run or a baseline file"
         )
-        parser.add_argument("--max-regression", metavar="P", help="with --baseline: exit 1 when slower by more (5%%)")
+        parser.add_argument(
+            "--max-regression", metavar="P", help="with --baseline: exit 1 if slower by more than this: 5%%"
+        )
         _add_files(parser)
         groups = {}
         for option in merged([option for options in known.values() for option in options]):
@@ -157,12 +161,12 @@ def _add_files(parser: ArgumentParser) -> None:
         nargs="?",
         const=_DEFAULT_PLACE,
         metavar="F",
-        help="write the timeline (default: MODEL.trace.json, or trace.json in RUN)",
+        help="write the timeline as Chrome JSON (default: MODEL.trace.json, or trace.json in RUN)",
     )
     for file in _summary_files():
         group.add_argument(f"--{file.name}", choices=file.forms, action="append", help=file.help)
-    group.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays by input name")
-    group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: where the outputs go")
+    group.add_argument("--inputs", type=Path, metavar="F.npz", help="with --execute: arrays of the inputs, by name")
+    group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: write the outputs here")
 
 
 def known_options() -> dict[str, tuple[Option, ...]]:

@@ -21,9 +21,9 @@ _OWN = {name.replace("_", "-") for name in options_of(QuantizeOptions)}  # what 
 
 
 class QuantizeCommand:
-    """Write a quantised copy (QDQ) of an ONNX model: ONNX Runtime's tools make it, ranges are those of your data. Says
-    how far its outputs are from the float model, and which layer that comes from. With a target or a backend, model
-    and copy are profiled there."""
+    """Write a quantised copy (QDQ) of an ONNX model with ONNX Runtime's tools, calibrated with your data. Prints the
+    error of its outputs against the float model, and the layers that cause it. With a target or a backend, model and
+    copy are profiled there."""
 
     examples = """\
 examples:
@@ -40,18 +40,20 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
         parser.usage = "opscope quantize MODEL --data DIR|F.npz [-o FILE] [--precision P] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
         parser.add_argument(
-            "-o", "--output", type=Path, metavar="FILE", help="the copy (default: MODEL.PRECISION.onnx)"
+            "-o", "--output", type=Path, metavar="FILE", help="file to write (default: MODEL.PRECISION.onnx)"
         )
         add_options(parser, QuantizeOptions)
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.add_argument("--top", type=positive, default=10, metavar="N", help="layers to print (default 10)")
         parser.add_argument("--all", action="store_true", help="print every layer that is kept")
         group = parser.add_argument_group("before and after")
-        group.add_argument("--target", metavar="T", help="profile model and copy on this (see `opscope targets`)")
         group.add_argument(
-            "--backend", metavar="B", help=f"make the copy for it, and profile both there: {', '.join(known)}"
+            "--target", metavar="T", help="profile model and copy on this target (see `opscope targets`)"
         )
-        group.add_argument("--runs", type=Path, metavar="DIR", help="folder that gets the runs `before` and `after`")
+        group.add_argument(
+            "--backend", metavar="B", help=f"make the copy for this backend, and profile both on it: {', '.join(known)}"
+        )
+        group.add_argument("--runs", type=Path, metavar="DIR", help="folder for the runs `before` and `after`")
         for option in merged([option for options in known.values() for option in options]):
             if option.name not in _OWN:
                 add_option(group, option)

@@ -22,7 +22,8 @@ FORMATS = ("text", "json", "md", "html", "svg")
 
 
 class ReportCommand:
-    """Estimate what a model takes on a target: does it fit, how fast is it, where does the time go, what to change."""
+    """Estimate a model on a target: memory and whether it fits, latency, energy, the cost of every layer, what to
+    change."""
 
     examples = """\
 examples:
@@ -38,17 +39,19 @@ Exit codes: 0 fine, 1 a budget is exceeded, 2 wrong usage or unreadable input.
         styles = [style.name for manifest in manifests() for style in manifest.report_styles]
         parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--target", required=True, metavar="T", help="name (see `opscope targets`) or TOML file")
-        add_format(parser, FORMATS, "default: text; svg: the arena, drawn")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write here instead of stdout")
-        parser.add_argument("--top", type=positive, default=15, metavar="N", help="layers in text and md (default 15)")
-        parser.add_argument("--all", action="store_true", help="every layer, in order")
+        add_format(parser, FORMATS, "output format (default: text); svg: a drawing of the arena")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
+        parser.add_argument(
+            "--top", type=positive, default=15, metavar="N", help="layers to print in text and md (default 15)"
+        )
+        parser.add_argument("--all", action="store_true", help="print every layer, in order")
         add_options(parser, ReportOptions)
         parser.add_argument(
             "--budget",
             metavar="ram=512KB,flash=1MB,latency=20ms,energy=1mJ,cpu-share=10%",
-            help="exit 1 when one of these limits is exceeded",
+            help="exit 1 if one of these limits is exceeded",
         )
-        parser.add_argument("--compat", choices=styles, help="count and print by a vendor's rules")
+        parser.add_argument("--compat", choices=styles, help="count and print as a vendor's tool does")
 
     def run(self, args: Namespace) -> int:
         """Write the report; return 1 if a limit of --budget is exceeded."""

@@ -12,9 +12,9 @@ from ..options import RunOptions
 
 
 class RunCommand:
-    """Execute a compiled program on the simulated device, many times, and write what is asked for.
-    Each activation has its cores to itself: a program on c of C cores runs floor(C/c) activations at once; more of
-    them queue. Only profiled inferences are simulated in full; the others take the steady time, varied by the seed."""
+    """Execute a compiled program on the simulated device many times, and write the profiles you ask for. Each
+    activation has its own cores: with a program for c of C cores, floor(C/c) activations run at once and the others
+    wait. Only profiled inferences are simulated in full; the others take the steady-state time, varied by the seed."""
 
     examples = """\
 examples:
@@ -32,7 +32,7 @@ examples:
             action="append",
             default=[],
             metavar="NAME=FILE.npy",
-            help="array for an input: for all inputs or for none (default: random values)",
+            help="array of an input; give all inputs or none (default: random values)",
         )
         add_options(parser, RunOptions)
 

@@ -24,7 +24,7 @@ TABLES = ("cells", "ops", "findings", "latest")
 
 
 class StoreCommand:
-    """Many profiles as rows: add runs, list, ask in SQL, put files together, remove what nothing needs, export."""
+    """Keep many profiles as rows: add runs, list, query in SQL, merge files, remove unused files, export."""
 
     examples = """\
 examples:
@@ -47,19 +47,27 @@ Tables are cells, ops, findings and latest (the newest cell of every series); `q
 
         add = action("add", "put runs into a store")
         add.add_argument("runs", type=Path, nargs="+", metavar="RUN")
-        add.add_argument("--commit", metavar="C", help="kept with every row (default: what git says here)")
+        add.add_argument(
+            "--commit", metavar="C", help="commit to keep with every row (default: that of git in this folder)"
+        )
         action("ls", "what a store holds")
         query = action("query", "ask in SQL")
-        query.add_argument("sql", metavar="SQL", help="one SELECT")
-        query.add_argument("--most", type=positive, default=100_000, metavar="N", help="rows (default 100000)")
+        query.add_argument("sql", metavar="SQL", help="a SELECT statement")
+        query.add_argument(
+            "--most", type=positive, default=100_000, metavar="N", help="most rows to print (default 100000)"
+        )
         action("compact", "put small files together; bring an older store up to date")
         gc = action("gc", "remove what nothing needs")
-        gc.add_argument("--superseded", action="store_true", help="also rows that a newer one of their series replaces")
+        gc.add_argument(
+            "--superseded", action="store_true", help="also remove rows that a newer row of their series replaces"
+        )
         export = action("export", "write a table for another program")
         export.add_argument("form", choices=FORMS)
-        export.add_argument("-o", "--output", required=True, metavar="FILE", help="of mlflow: its tracking address")
-        export.add_argument("--table", choices=TABLES, default="cells", help="default: cells")
-        export.add_argument("--where", metavar="SQL", help="a condition on its rows")
+        export.add_argument(
+            "-o", "--output", required=True, metavar="FILE", help="file to write; for mlflow, the tracking address"
+        )
+        export.add_argument("--table", choices=TABLES, default="cells", help="table to export (default: cells)")
+        export.add_argument("--where", metavar="SQL", help="SQL condition on the rows")
 
     def run(self, args: Namespace) -> int:
         actions: dict[str, Callable[[Namespace], None]] = {
@@ -146,7 +154,7 @@ def _export(args: Namespace) -> None:
 
 
 class TableCommand:
-    """One metric of the latest cells of a store, models by targets or any other two columns."""
+    """Print one metric of the latest cells of a store as a table, models by targets or any other two columns."""
 
     examples = """\
 examples:
@@ -155,14 +163,25 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("store", metavar="STORE")
-        parser.add_argument("--rows", default="model", metavar="COLUMN,…", help="columns or options (default model)")
-        parser.add_argument("--columns", default="target", metavar="COLUMN,…", help="the same (default target)")
-        parser.add_argument("--metric", default="latency", metavar="M", help="as limits name them (default latency)")
-        parser.add_argument("--best", action="store_true", help="of several cells in one place the best, and which")
-        parser.add_argument("--where", metavar="SQL", help="a condition on the cells")
-        add_format(parser, ("text", "md", "html", "json"), "default: text")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+        parser.add_argument("store", metavar="STORE", help="folder, or address of a store")
+        parser.add_argument(
+            "--rows", default="model", metavar="COLUMN,…", help="columns or options that make the rows (default model)"
+        )
+        parser.add_argument(
+            "--columns",
+            default="target",
+            metavar="COLUMN,…",
+            help="columns or options that make the columns (default target)",
+        )
+        parser.add_argument(
+            "--metric", default="latency", metavar="M", help="metric, by its name in limits (default latency)"
+        )
+        parser.add_argument(
+            "--best", action="store_true", help="show the best of several cells in one place, and which it is"
+        )
+        parser.add_argument("--where", metavar="SQL", help="SQL condition on the cells")
+        add_format(parser, ("text", "md", "html", "json"))
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
 
     def run(self, args: Namespace) -> int:
         from ..fleet import verbs
@@ -188,7 +207,7 @@ examples:
 
 
 class TrendCommand:
-    """How a metric went from commit to commit: change points that noise does not explain, the ops and the cause."""
+    """Follow a metric from commit to commit: change points that noise does not explain, their ops and their cause."""
 
     examples = """\
 examples:
@@ -197,12 +216,19 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("store", metavar="STORE")
-        parser.add_argument("--metric", default="latency", metavar="M", help="as limits name them (default latency)")
-        parser.add_argument("--by", choices=("commit", "sweep", "created"), default="commit", help="default: commit")
-        parser.add_argument("--where", metavar="SQL", help="a condition on the cells")
+        parser.add_argument("store", metavar="STORE", help="folder, or address of a store")
+        parser.add_argument(
+            "--metric", default="latency", metavar="M", help="metric, by its name in limits (default latency)"
+        )
+        parser.add_argument(
+            "--by",
+            choices=("commit", "sweep", "created"),
+            default="commit",
+            help="order of the cells (default: commit)",
+        )
+        parser.add_argument("--where", metavar="SQL", help="SQL condition on the cells")
         parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
 
     def run(self, args: Namespace) -> int:
         from ..fleet import verbs

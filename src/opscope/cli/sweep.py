@@ -29,8 +29,8 @@ _LINE_S = 10.0  # between two lines where there is no terminal
 
 
 class SweepCommand:
-    """Profile every combination of models, targets and options, each in a process of its own, and keep what comes of it
-    as rows of a store. What the store has already is not done again: a sweep that was stopped goes on."""
+    """Profile every combination of models, targets and options, each in its own process, and keep the results as rows
+    of a store. Rows that the store has are not run again: a stopped sweep continues."""
 
     examples = """\
 examples:
@@ -41,18 +41,24 @@ examples:
   opscope sweep sweep.toml -o fleet.store --retry-failed
 
 Exit codes: 0 fine, 1 a cell crashed, took too long or too much memory, 2 wrong usage or unreadable input, 130
-interrupted: what had ended is kept.
+interrupted: finished cells are kept.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.usage = "opscope sweep SPEC.toml | --models GLOB … [--AXIS V,V,…] -o STORE [OPTION …]"
-        parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml", help="models and axes in a file")
+        parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml", help="file with models and axes")
         parser.add_argument("-o", "--output", required=True, metavar="STORE", help="folder, or address of a store")
         parser.add_argument("--models", nargs="+", default=[], metavar="GLOB", help="model files, or patterns of them")
         parser.add_argument("--target", metavar="T,T,…", help="names (see `opscope targets`) or TOML files")
-        parser.add_argument("--backend", metavar="B,B,…", help="where times come from (default: by target)")
         parser.add_argument(
-            "--zip", action="append", default=[], metavar="AXIS,AXIS", help="these axes go together, value by value"
+            "--backend", metavar="B,B,…", help="what measures or predicts the times (default: the best for each target)"
+        )
+        parser.add_argument(
+            "--zip",
+            action="append",
+            default=[],
+            metavar="AXIS,AXIS",
+            help="take the values of these axes in pairs, not in all combinations",
         )
         add_shape(parser, of="of every model")
         parser.add_argument(
@@ -60,15 +66,25 @@ interrupted: what had ended is kept.
         )
         parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask cluster")
         parser.add_argument(
-            "--cluster", metavar="slurm|pbs|lsf|sge|k8s", help="start --jobs workers there, as Dask is configured to"
+            "--cluster",
+            metavar="slurm|pbs|lsf|sge|k8s",
+            help="start --jobs workers on this cluster, with the configuration of Dask",
         )
-        parser.add_argument("--keep", choices=KEEP, default="ops", help="runs with ops, ops (default), or rows alone")
-        parser.add_argument("--dry-run", action="store_true", help="print the cells and a guess of the time, run none")
-        parser.add_argument("--retry-failed", action="store_true", help="run cells again that have no figures")
-        parser.add_argument("--fresh", action="store_true", help="run all cells again, beside the rows there are")
-        parser.add_argument("--time-limit", default="600s", metavar="T", help="of a cell (default 600s)")
-        parser.add_argument("--memory-limit", metavar="SIZE", help="of a process (default: its part of the machine's)")
-        parser.add_argument("--commit", metavar="C", help="kept with every row (default: what git says here)")
+        parser.add_argument(
+            "--keep", choices=KEEP, default="ops", help="what to keep: runs with ops, ops (default), or only rows"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the cells and an estimate of the time, run nothing"
+        )
+        parser.add_argument("--retry-failed", action="store_true", help="run again those cells that have no figures")
+        parser.add_argument("--fresh", action="store_true", help="run all cells again; earlier rows stay")
+        parser.add_argument("--time-limit", default="600s", metavar="T", help="longest time of a cell (default 600s)")
+        parser.add_argument(
+            "--memory-limit", metavar="SIZE", help="most memory of a process (default: an equal share of the machine's)"
+        )
+        parser.add_argument(
+            "--commit", metavar="C", help="commit to keep with every row (default: that of git in this folder)"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
         group = parser.add_argument_group("axes, each a comma list, for the backends that have them")
         for option in _known():

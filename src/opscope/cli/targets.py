@@ -10,8 +10,8 @@ from ..core.errors import UsageError
 
 
 class TargetsCommand:
-    """The catalogue of everything that a model can be profiled on: list it, search it, or print one entry with who can
-    tell about it and the source of every figure."""
+    """The catalogue of targets that a model can be profiled on: list it, search it, or print one entry with its
+    backends and the source of every figure."""
 
     examples = """\
 examples:
@@ -21,16 +21,18 @@ examples:
   opscope targets show aic100-std
   opscope targets show ./mychip.toml --json
 
-Every name, and every other name that `show` prints, is taken by `opscope profile --target`; those with a target file by
-`report` and `compile` too.
+`opscope profile --target` takes every name, and every alias that `show` prints; `report` and `compile` take those with
+a target file.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("action", nargs="?", choices=["list", "show"], default="list", help="default: list")
+        parser.add_argument(
+            "action", nargs="?", choices=["list", "show"], default="list", help="what to do (default: list)"
+        )
         parser.add_argument("name", nargs="?", metavar="NAME", help="with show: a name or a TOML file")
-        parser.add_argument("--search", metavar="WORDS", help="only those with these words in a name, title or heading")
-        parser.add_argument("--all", action="store_true", help="also those that are known by number alone")
-        parser.add_argument("--json", action="store_true", help="as JSON, with all that is known")
+        parser.add_argument("--search", metavar="WORDS", help="only entries with these words in name, title or heading")
+        parser.add_argument("--all", action="store_true", help="also parts without a name, known by number only")
+        parser.add_argument("--json", action="store_true", help="print JSON, with everything that is known")
 
     def run(self, args: Namespace) -> int:
         if args.action == "show":

@@ -13,7 +13,7 @@ from ..core.errors import UsageError, printable
 
 class ViewCommand:
     """Show a run, all runs of a folder, or a store in the browser. The server listens on this machine only; its address
-    holds a random token and is good until Ctrl-C."""
+    has a random token and is valid until Ctrl-C."""
 
     examples = """\
 examples:
@@ -27,18 +27,20 @@ Exit codes: 0 written, or ended by Ctrl-C, 2 no such run, or the port is taken.
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN|FOLDER|STORE", help="a run, a folder with runs in it, or a store")
-        parser.add_argument("--port", type=_port, default=0, metavar="N", help="default: any that is free")
-        parser.add_argument("--no-browser", action="store_true", help="print the address only")
+        parser.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: any free port)")
+        parser.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
         group = parser.add_argument_group("of a store")
-        group.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the page to a file, and serve none")
-        group.add_argument("--where", metavar="SQL", help="a condition on the cells in the file")
+        group.add_argument(
+            "-o", "--output", type=Path, metavar="FILE", help="write the page to a file instead of serving it"
+        )
+        group.add_argument("--where", metavar="SQL", help="SQL condition on the cells in the file")
         group.add_argument(
             "--figures",
             type=Path,
             action="append",
             default=[],
             metavar="CSV",
-            help="figures that the store has not, such as target,price_usd:less; may be repeated",
+            help="more figures by column: target,price_usd:less (less is better); may be repeated",
         )
 
     def run(self, args: Namespace) -> int:

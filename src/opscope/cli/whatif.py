@@ -14,8 +14,8 @@ from .profile import add_option, merged
 
 
 class WhatIfCommand:
-    """Compile a model with every combination of some choices, and show which is best: no rule of thumb, the vendor's
-    own compiler and performance model say so."""
+    """Compile a model with every combination of some options, and show which is best, by the vendor's own compiler and
+    performance model."""
 
     examples = """\
 examples:
@@ -29,15 +29,13 @@ examples:
             raise UsageError("whatif: no backend here can; expected a plug-in whose backend does (see docs/plugins.md)")
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
         parser.add_argument("--backend", default=able[0], choices=able, help=f"runtime (default {able[0]})")
-        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder that gets a run per point")
+        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder for the runs, one per combination")
         parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
         parser.add_argument("--json", action="store_true", help="print JSON")
         add_shape(parser)
         group = parser.add_argument_group("choices, each a comma list")
         entries = [backends.find(name) for name in able]
-        group.add_argument(
-            "--target", metavar="V,V,…", help="parts: any names of `opscope targets` that the backend knows"
-        )
+        group.add_argument("--target", metavar="V,V,…", help="parts: names of `opscope targets` that the backend knows")
         for option in merged([o for entry in entries for o in entry.options if o.name in entry.axes]):
             add_option(group, option, several=True)
 

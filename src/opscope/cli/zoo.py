@@ -22,8 +22,8 @@ _SHOWN = 4  # networks that the help of an option names
 
 
 class ZooCommand:
-    """Make a sample model on the spot: right shapes, random weights, the same bytes every time, no download.
-    Without a name: list the networks and their options."""
+    """Make a sample model without a download: shapes of the published network, random weights, the same bytes every
+    time. Without a name: list the networks and their options."""
 
     examples = """\
 examples:
@@ -40,13 +40,17 @@ examples:
         parser.add_argument("name", nargs="?", metavar="NAME", help="a network; `opscope zoo` lists them")
         parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the model file to write")
         parser.add_argument(
-            "--format", choices=["onnx", "tflite", "tosa"], help="default: from the suffix of FILE, else onnx"
+            "--format",
+            choices=["onnx", "tflite", "tosa"],
+            help="format of the file (default: by its suffix, else onnx)",
         )
-        parser.add_argument("--precision", choices=["f32", "f16", "int8"], help="default: f32; of TOSA, int8")
-        parser.add_argument("--batch", type=positive, default=1, metavar="N", help="inputs at once (default 1)")
-        parser.add_argument("--seq", type=positive, metavar="N", help="tokens at once, for networks that read tokens")
-        parser.add_argument("--no-weights", action="store_true", help="leave the weights' data out (ONNX)")
-        parser.add_argument("--json", action="store_true", help="the list as JSON")
+        parser.add_argument(
+            "--precision", choices=["f32", "f16", "int8"], help="data type (default: f32; int8 for TOSA)"
+        )
+        parser.add_argument("--batch", type=positive, default=1, metavar="N", help="batch size (default 1)")
+        parser.add_argument("--seq", type=positive, metavar="N", help="sequence length, for networks that read tokens")
+        parser.add_argument("--no-weights", action="store_true", help="leave out the data of the weights (ONNX)")
+        parser.add_argument("--json", action="store_true", help="print the list as JSON")
         group = parser.add_argument_group("options of single networks")
         for name, used_by, description in _options(names()):
             group.add_argument(f"--{name.replace('_', '-')}", metavar="V", help=f"{description} ({used_by})")

@@ -98,9 +98,7 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_format(
-    parser: ArgumentParser, formats: Sequence[str], words: str = "of what is printed (default: text)"
-) -> None:
+def add_format(parser: ArgumentParser, formats: Sequence[str], words: str = "output format (default: text)") -> None:
     """Add `--format`, and `--json` as a short form of it."""
     parser.add_argument("--format", choices=formats, default="text", help=words)
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")

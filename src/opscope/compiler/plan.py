@@ -23,7 +23,6 @@ class Placed:
     engine: str  # name of the engine; empty for ops without work
     cycles: float  # of one lane doing all of it
     form: str  # kind, or the form of it that is costed on its own: scalar_mul, broadcast_add
-    reason: str = ""  # why this engine
     unknown: str = ""  # why its cost is not known; then it has no engine and no commands
 
 

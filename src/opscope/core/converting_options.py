@@ -9,12 +9,12 @@ PRECISION, DATA = "precision", "data"
 CONVERTING = (
     Option(
         PRECISION,
-        "quantise a float model to this, or leave it as it is (default: what the compiler needs)",
+        "quantise a float model to this precision, or not at all: as-is (default: what the compiler needs)",
         (AS_IS, "w8a8", "w8a16"),
     ),
     Option(
         DATA,
-        "inputs to quantise a model with, and to hold what was converted against it (default: random data, and said)",
+        "inputs for quantisation, and for checks of a converted model (default: random data, with a note)",
         metavar="DIR|F.npz",
     ),
 )

@@ -253,7 +253,6 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         parameter_bytes=constants.size_bytes,
         shared_bytes=constants.shared_bytes,
         kernel_shapes=constants.shapes,
-        read_bytes=work.read_bytes * trips,
         write_bytes=work.write_bytes * trips,
         live_bytes=live_bytes,
         traffic={name: size * trips for name, size in task.traffic.items()},

@@ -42,7 +42,6 @@ class Layer:
     bound: str
     parameter_bytes: int  # of all its constants, shared or not
     shared_bytes: int  # the part of them that an earlier layer uses too
-    read_bytes: int
     write_bytes: int
     live_bytes: int  # activations alive while it runs
     traffic: Mapping[str, int]  # bytes by memory

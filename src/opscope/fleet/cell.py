@@ -55,7 +55,6 @@ class Outcome(msgspec.Struct, frozen=True):
 
     id: str
     status: str
-    seconds: float
     reason: str = ""
 
 
@@ -169,7 +168,7 @@ def run_cell(cell: Cell, job: Job, models: Models, store: Store, profile: Profil
         reason = f"{type(error).__name__}: {error}"
         return _without_figures(store, origin, FAILED, reason, perf_counter() - start)
     add_recorded(store, origin, found, job, seconds=perf_counter() - start, folder=folder)
-    return Outcome(cell.id, OK, perf_counter() - start)
+    return Outcome(cell.id, OK)
 
 
 def add_recorded(
@@ -190,7 +189,7 @@ def add_recorded(
 
 def _without_figures(store: Store, origin: Origin, status: str, reason: str, seconds: float) -> Outcome:
     store.add(failed_row(origin, status=status, reason=reason, seconds=seconds))
-    return Outcome(origin.id, status, seconds, reason)
+    return Outcome(origin.id, status, reason)
 
 
 def record_failure(store: Store, cell: Cell, job: Job, reason: str, seconds: float, *, host: str) -> Outcome:

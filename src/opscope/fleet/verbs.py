@@ -32,7 +32,7 @@ from .trend import trend as trend_of
 
 
 def plan_sweep(spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None) -> Plan:
-    """What `sweep` would do; nothing runs and nothing is written."""
+    """What `sweep` would do; nothing is run or written."""
     return sweeps.plan_sweep(_spec(spec), store, options or SweepOptions())
 
 
@@ -46,11 +46,11 @@ def sweep(
     started: Callable[[Started], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Profile every cell of a sweep that the store does not have, each in a process of its own.
+    """Profile every cell of a sweep that the store does not have, each in its own process.
 
-    `spec` is a Spec or a TOML file, `store` a folder or the address of an object store. `commit` is kept with every
-    row; when not given, the one that git says the models' folder is at. `started` is told the plan, `progress` where
-    the sweep is.
+    `spec` is a Spec or a TOML file; `store` is a folder or the address of an object store. `commit` is kept with every
+    row, by default the commit that git has in the models' folder. `started` is called with the plan, `progress` with
+    the state of the sweep.
     """
     chosen_spec = _spec(spec)
     return sweeps.sweep(
@@ -65,7 +65,7 @@ def sweep(
 
 
 def add_to_store(runs: Sequence[str | Path], store: str | Path, *, commit: str | None = None) -> int:
-    """Put runs into a store; returns how many."""
+    """Put runs into a store; return how many."""
     return add_runs(str(store), [Path(run) for run in runs], commit=commit or commit_of(Path()))
 
 
@@ -75,7 +75,12 @@ def store_content(store: str | Path) -> Content:
 
 
 def ask_store(store: str | Path, sql: str, *, most: int | None = None) -> Answer:
-    """The answer to one SELECT over cells, ops, findings and latest; `most` is of its rows."""
+    """The answer to a SELECT over cells, ops, findings and latest, with at most `most` rows.
+
+    Example:
+        >>> answer = opscope.ask_store("fleet.store", "SELECT model, cores, latency_ns FROM latest")
+        >>> [row["latency_ns"] for row in answer.dictionaries()]
+    """
     return ask(Store(store), sql, most=most)
 
 
@@ -105,19 +110,19 @@ def table(
     best: bool = False,
     where: str | None = None,
 ) -> Table:
-    """One metric of the latest cells of a store over two axes; `best` chooses where several cells fall together."""
+    """One metric of the latest cells of a store by two axes; `best` picks one if several cells share a place."""
     return pivot(Store(store), rows=rows, columns=columns, metric=metric, best=best, where=where)
 
 
 def trend(
     store: str | Path, *, metric: str = "latency", by: str = "commit", where: str | None = None, seed: int = 0
 ) -> list[Series]:
-    """Every series of a store with its change points; `seed` is of shuffles and of the bootstrap."""
+    """Every series of a store with its change points; `seed` is that of shuffles and of the bootstrap."""
     return trend_of(Store(store), metric=metric, by=by, where=where, seed=seed)
 
 
 def store_page(store: str | Path, output: str | Path, *, where: str = "", figures: Sequence[str | Path] = ()) -> None:
-    """Write the page of a store as one file; `figures` are CSV files of what it does not have, such as prices."""
+    """Write the page of a store as one file; `figures` are CSV files with more columns, such as prices."""
     path = Path(output)
     page = StorePage(where=where, given=[Path(file) for file in figures], beside=path.absolute().parent)
     with replacing(path) as out, as_text(out) as text:
@@ -125,13 +130,13 @@ def store_page(store: str | Path, output: str | Path, *, where: str = "", figure
 
 
 def save_baseline(run: Source, file: str | Path) -> Figures:
-    """Write the numbers of a run to a new file that is small enough for a repository, or into a store: `STORE:NAME`."""
+    """Save the numbers of a run as a new baseline: a small file for a repository, or `STORE:NAME`."""
     found = _in_store(file)
     return comparing.save_baseline(run, Path(file)) if found is None else sides.save_baseline(_folder(run), *found)
 
 
 def update_baseline(run: Source, file: str | Path) -> Updated:
-    """Replace a baseline, in a file or a store, by the numbers of a run; returns what that changes."""
+    """Replace a baseline, in a file or a store, by the numbers of a run; return what changes."""
     found = _in_store(file)
     if found is None:
         return comparing.update_baseline(run, Path(file))

@@ -72,7 +72,7 @@ def main() -> int:
     limit_memory(job.memory_limit_bytes)
     profile, store, models, host = place_of(job.profile), Store(job.store), Models(), node()
     cells = msgspec.msgpack.Decoder(Cell)
-    answers.write(framed(msgspec.msgpack.encode(Outcome("", "ready", 0.0))))
+    answers.write(framed(msgspec.msgpack.encode(Outcome("", "ready"))))
     while (message := read_message(questions)) is not None:
         try:
             outcome = run_cell(cells.decode(message), job, models, store, profile, host=host)

@@ -83,9 +83,6 @@ class Fields:
             value = np.where(inside, value * 10 + digit, value)
         return np.where(good, np.where(negative, -value, value), 0), good
 
-    def texts(self) -> list[bytes]:
-        return [self.data[low:high].tobytes() for low, high in zip(self.start.tolist(), self.end.tolist(), strict=True)]
-
 
 class Words:
     """Texts of a column, each kept once and called by its number."""

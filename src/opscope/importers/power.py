@@ -86,7 +86,6 @@ class Reading:
     idle_w: Range | None
     average_w: float
     peak_w: float
-    samples: int  # inside
     coarse: int  # stretches between samples in which work begins or ends more than once
 
 
@@ -114,7 +113,6 @@ def read_energy(samples: Samples, activity: Activity, *, unsure_ns: int = 0) -> 
         idle_w=idle,
         average_w=energy.value / seconds if seconds else float(samples.watts[nearest].mean()),
         peak_w=float(samples.watts[nearest].max()),
-        samples=int(inside.sum()),
         coarse=int((activity.edges_between(samples.time_ns) > 1).sum()),
     )
 

@@ -38,11 +38,14 @@ def llm(
     progress: Callable[[int, int], None] | None = None,
     **named: object,
 ) -> Recorded:
-    """A language model on a target, at every batch, prompt and context that is asked for.
+    """Estimate a language model on a target, for every batch, prompt and context in the options.
 
     `config` is a Hugging Face config.json, a folder with one, or a built-in name (`known_models`). Options are
-    LlmOptions, or its fields by name, as `weights="mxfp6", batch=(1, 8)`. What is found is
-    `language_model_of` the result; `run` is a folder to leave it in, with a timeline of the first point.
+    LlmOptions, or its fields by name, as `weights="mxfp6", batch=(1, 8)`. `language_model_of` gives the points of the
+    result. `run` is the folder of a run to write, with a timeline of the first point.
+
+    Example:
+        >>> found = opscope.llm("llama-3.1-8b", "aic100-ultra", devices=4, weights="mxfp6", batch=(1, 8))
     """
     choice = chosen(LlmOptions, options, named)
     machine = target if isinstance(target, Target) else targets.load(str(target))

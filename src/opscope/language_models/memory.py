@@ -8,10 +8,9 @@ from enum import Enum
 
 from ..core.units import Bytes
 from ..machine.target import Holds, Memory, Scope, Target
-from .architecture import Architecture, Attention, Block, FeedForward, LatentAttention, Layer, Mixture, Parameters
+from .architecture import Architecture, Attention, Block, FeedForward, LatentAttention, Layer, Parameters
 from .decoder import Step
 from .decoder_graph import Storage
-from .decoder_parts import touched_experts
 
 
 class Parallel(Enum):
@@ -30,44 +29,21 @@ def weight_bytes(model: Architecture, storage: Storage) -> Bytes:
 
 
 def _bytes_of(rows: Sequence[Parameters], model: Architecture, storage: Storage) -> int:
-    return sum(row.count * _stored(row, model, storage, row.matrix.copies) for row in rows)
+    return sum(row.count * _stored(row, model, storage) for row in rows)
 
 
-def read_weight_bytes(model: Architecture, storage: Storage, step: Step) -> Bytes:
-    """Weights that one step reads: of tables the rows of its tokens, of experts those that its tokens use."""
-    tokens, total = step.batch * step.tokens, 0
-    for row in model.parameter_rows:
-        if row.used_rows is not None:
-            total += tokens * row.matrix.columns * storage.weights.flows.bits // 8
-        elif row.is_copy:  # a tied head reads the whole table
-            total += storage.of_block(row.block).size_bytes(row.matrix.rows, row.matrix.columns)
-        else:
-            total += row.count * _stored(row, model, storage, _touched(row, model, step))
-    return Bytes(total)
-
-
-def _touched(row: Parameters, model: Architecture, step: Step) -> int:
-    """Of an expert's matrices, those that the tokens of a step read."""
-    matrix = row.matrix
-    if matrix.copies == 1:
-        return 1
-    parts = (layer.feed_forward for layer in model.repeats)
-    part = next(p for p in parts if isinstance(p, Mixture) and p.experts == matrix.copies)
-    return touched_experts(part, step.batch * step.tokens, step.routing)
-
-
-def _stored(row: Parameters, model: Architecture, storage: Storage, copies: int) -> int:
+def _stored(row: Parameters, model: Architecture, storage: Storage) -> int:
     """Bytes of one layer's tensor, with its bias."""
     form, matrix = storage.of_block(row.block), row.matrix
     plain = form.flows.bits // 8
-    biases = copies * matrix.columns * matrix.bias * plain
+    biases = matrix.copies * matrix.columns * matrix.bias * plain
     if row.is_copy:
         return biases
     if row.is_small or (row.used_rows is not None and not (model.tied and row.name == "embed_tokens")):
-        return copies * matrix.elements * plain + biases
+        return matrix.copies * matrix.elements * plain + biases
     if row.used_rows is not None:  # the table that is the head too: a column of the head is a row of it
         return form.size_bytes(matrix.columns, matrix.rows)
-    return form.size_bytes(matrix.rows, matrix.columns, copies) + biases
+    return form.size_bytes(matrix.rows, matrix.columns, matrix.copies) + biases
 
 
 # ---- cache ----------------------------------------------------------------------------------------------------------

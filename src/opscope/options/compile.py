@@ -13,7 +13,7 @@ DEFAULT_OVERLAP_PARTS = 4  # what the best published compilations cut their ops 
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How to compile a model for the simulated device."""
+    """Options of `compile_model`: how to compile a model for the simulated device."""
 
     cores: int | None = field(default=None, metadata=CORES)
     devices: int = field(default=1, metadata=DEVICES)
@@ -24,20 +24,21 @@ class CompileOptions:
     precision: str | None = field(default=None, metadata=PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=KV_CACHE)
     retained_state: bool = field(
-        default=False, metadata=shown("keep state on the device between inferences: caches of keys and values")
+        default=False, metadata=shown("keep state on the device between inferences: key and value caches")
     )
     channel_parts: int | None = field(
         default=None,
-        metadata=shown("most parts that cores of a device cut channels of a product into (default: all)", "N", least=1),
+        metadata=shown("split channels of a matrix product between at most N cores (default: all)", "N", least=1),
     )
     overlap_parts: int = field(
         default=DEFAULT_OVERLAP_PARTS,
-        metadata=shown("most pieces that an op is cut into so that engines overlap (default 4)", "N", least=1),
+        metadata=shown("cut an op into at most N pieces so that engines overlap (default 4)", "N", least=1),
     )
     stats_level: int = field(
         default=40,
         metadata=shown(
-            "0, 40 or more (default), 50 or more (ports), 70 or more (every operator), 100 or more (their PMU)",
+            "detail of device statistics: 0: none; 40: totals (default); 50: also ports; 70: per op; 100: also PMU "
+            "events per op",
             "N",
             group="statistics",
         ),
@@ -48,7 +49,10 @@ class CompileOptions:
         default=None, metadata=shown("count these PMU events, at most 8: 3F,70,200", "HEX,…", group="statistics")
     )
     stats_batchsize: int | None = field(
-        default=None, metadata=shown("inferences in one batch (default: batch)", "N", least=1, group="statistics")
+        default=None,
+        metadata=shown(
+            "inferences per batch in the statistics (default: the batch size)", "N", least=1, group="statistics"
+        ),
     )
     network: str | None = None  # its name in file names and traces; None: as the target says
 

@@ -14,26 +14,26 @@ MOST_POINTS = 4096  # of a language model
 
 @dataclass(frozen=True, slots=True)
 class LlmOptions:
-    """How a language model is held and served, and the points that are asked for."""
+    """Options of `llm`: how a language model is stored and served, and which points to estimate."""
 
     devices: int = field(default=1, metadata=DEVICES)
     weights: str = field(default="f16", metadata=shown("how weights are stored: f16 (default), i8, w4, mxfp6, …", "P"))
     kv: str = field(default="f16", metadata=shown("how keys and values are stored: f16 (default), i8, mxint8", "P"))
     prompt: tuple[int, ...] = field(
-        default=(128, 1024), metadata=shown("tokens read before the first answer (default 128,1024)", "N,N,…")
+        default=(128, 1024), metadata=shown("tokens of the prompt (default 128,1024)", "N,N,…")
     )
     context: tuple[int, ...] | None = field(
         default=None,
-        metadata=shown("tokens in the cache when the next one is made (default: as many as the prompt)", "N,N,…"),
+        metadata=shown("tokens in the cache when a token is generated (default: as many as the prompt)", "N,N,…"),
     )
-    batch: tuple[int, ...] = field(default=(1,), metadata=shown("users at once (default 1)", "N,N,…"))
+    batch: tuple[int, ...] = field(default=(1,), metadata=shown("sequences served at once (default 1)", "N,N,…"))
     parallel: str = field(default="auto", metadata=PARALLEL)
     chunk: int | None = field(
         default=None,
-        metadata=shown("tokens of a prompt read at once (default: as the target's runtime)", "N", least=1),
+        metadata=shown("tokens of a prompt per prefill step (default: as the target's runtime)", "N", least=1),
     )
     simulate: bool = field(
-        default=False, metadata=shown("run the steps on the simulated device, where the target has one (slower)")
+        default=False, metadata=shown("run the steps on the simulated device, if the target has one (slower)")
     )
 
     def __post_init__(self) -> None:

@@ -10,27 +10,34 @@ from . import check_words, shown
 
 @dataclass(frozen=True, slots=True)
 class OpstatsOptions:
-    """What to make of every sample of raw statistics."""
+    """Options of `opstats`: what to write for every sample of raw statistics."""
 
-    summary: bool = field(default=False, metadata=shown("text: op tables, totals, and where the time goes"))
-    trace: bool = field(default=False, metadata=shown("timeline for chrome://tracing and Perfetto"))
+    summary: bool = field(
+        default=False, metadata=shown("write a text report per sample: op tables, totals, where the time goes")
+    )
+    trace: bool = field(default=False, metadata=shown("write a timeline per sample, for chrome://tracing and Perfetto"))
     run: Path | None = field(default=None, metadata=shown("write a run folder for analyze, compare and view", "RUN"))
     trace_format: str = field(
-        default="json", metadata=shown("default: json", choices=("json", "perfetto"), group="trace")
+        default="json",
+        metadata=shown("format of the timeline (default: json)", choices=("json", "perfetto"), group="trace"),
     )
     host_trace: Path | None = field(
-        default=None, metadata=shown("Chrome JSON of host events, shown above", "F", group="trace")
+        default=None, metadata=shown("Chrome JSON of host events, shown above the device", "F", group="trace")
     )
     cores: tuple[int, ...] | None = field(
-        default=None, metadata=shown("default: all", "0,5,1", flags=("-c", "--select-cores"), group="trace")
+        default=None,
+        metadata=shown("cores in the timeline (default: all)", "0,5,1", flags=("-c", "--select-cores"), group="trace"),
     )
     devices: tuple[int, ...] | None = field(
-        default=None, metadata=shown("default: all", "0,1", flags=("-d", "--select-devices"), group="trace")
+        default=None,
+        metadata=shown(
+            "devices in the timeline (default: all)", "0,1", flags=("-d", "--select-devices"), group="trace"
+        ),
     )
     merge_devices: bool = field(
         default=True,
         metadata=shown(
-            "all devices of a sample in one file (default true)",
+            "put all devices of a sample into one file (default true)",
             "true|false",
             flags=("--merge-mq-traces",),
             group="trace",
@@ -44,7 +51,12 @@ class OpstatsOptions:
     )
     flows: bool = field(
         default=False,
-        metadata=shown("dependency arrows", choices=("none", "full"), flags=("--flow-events",), group="trace"),
+        metadata=shown(
+            "draw dependencies as arrows: none (default) or full",
+            choices=("none", "full"),
+            flags=("--flow-events",),
+            group="trace",
+        ),
     )
     barriers: bool = field(
         default=False,

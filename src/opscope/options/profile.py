@@ -28,7 +28,7 @@ LEAST_LEVEL_TO_PROFILE = 70  # statistics of every operator
 
 @dataclass(frozen=True, slots=True)
 class ProfileOptions:
-    """How to profile a model on the simulated device, or by estimate."""
+    """Options of `profile` on the simulated device and of estimates."""
 
     cores: int | None = field(default=None, metadata=CORES)
     devices: int = field(default=1, metadata=DEVICES)
@@ -39,7 +39,7 @@ class ProfileOptions:
     parallel: str = field(default="auto", metadata=PARALLEL)
     stats_level: int = field(
         default=LEAST_LEVEL_TO_PROFILE,
-        metadata=shown("70 or more (default: every operator), 100 or more (their PMU)", "N", least=1),
+        metadata=shown("detail of device statistics: 70: per op (default); 100: also PMU events per op", "N", least=1),
     )
     pmu_recipe: str | None = field(default=None, metadata=PMU_RECIPE)
     num_iter: int = field(default=10, metadata=num_iter(10))

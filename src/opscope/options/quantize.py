@@ -14,7 +14,7 @@ MOST_SAMPLES = 100_000  # that a copy is calibrated with
 
 @dataclass(frozen=True, slots=True)
 class QuantizeOptions:
-    """What copy to make of a model, and with which data."""
+    """Options of `quantize`: the precision of the copy, and its calibration data."""
 
     precision: str = field(
         default="w8a8",
@@ -26,7 +26,7 @@ class QuantizeOptions:
     )
     random: int | None = field(
         default=None,
-        metadata=shown("calibrate with N random samples instead: for questions of speed alone", "N", least=1),
+        metadata=shown("calibrate with N random samples instead, if only speed matters", "N", least=1),
     )
     seed: int = field(default=0, metadata=shown("seed of random samples (default 0)", "N", least=0))
     shapes: Shapes | None = field(default=None, metadata=SHAPES)

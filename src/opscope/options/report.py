@@ -11,7 +11,7 @@ from .shared import BATCH, CORES, DEVICES, KV_CACHE, PRECISION, SHAPES, SHAPES_F
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What to estimate."""
+    """Options of `report`."""
 
     shapes: Shapes | None = field(default=None, metadata=SHAPES)
     shapes_from_run: str | None = field(default=None, metadata=SHAPES_FROM_RUN)
@@ -23,13 +23,13 @@ class ReportOptions:
     advise: bool = field(default=True, metadata=shown("skip the what-if suggestions", flags=("--no-advice",)))
     planner: str | None = field(
         default=None,
-        metadata=shown("what another planner of the arena would save: best, or the name of an interpreter: tflm", "P"),
+        metadata=shown("compare the arena with that of another memory planner: best, or an interpreter: tflm", "P"),
     )
     battery: str | None = field(
-        default=None, metadata=shown("how long it lasts, at --duty: 220mAh@3V or 1.2Wh", "B", group="battery")
+        default=None, metadata=shown("estimate battery life at --duty: 220mAh@3V or 1.2Wh", "B", group="battery")
     )
     duty: str | None = field(
-        default=None, metadata=shown("how often it runs: 1/s, 4/min, 1/10s", "N/T", group="battery")
+        default=None, metadata=shown("inferences per time: 1/s, 4/min, 1/10s", "N/T", group="battery")
     )
     sleep: str | None = field(
         default=None,

@@ -18,9 +18,12 @@ PROFILES = ("stats", "trace", "latency", "raw_device_stats")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How much work, how much of it at once, which part of it is profiled, and what is written."""
+    """Options of `run`: how many inferences, how many at once, which are profiled, what is written."""
 
-    save_outputs: bool = field(default=False, metadata=shown("run the original model, write outputs as .npy or .npz"))
+    save_outputs: bool = field(
+        default=False,
+        metadata=shown("also compute the outputs with the original model, and write them as .npy or .npz"),
+    )
     num_iter: int | None = field(default=None, metadata=num_iter(DEFAULT_ITERATIONS))
     time: float | None = field(
         default=None, metadata=shown("enqueue inferences for this many seconds of simulated time", "S")

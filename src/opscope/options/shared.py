@@ -9,7 +9,7 @@ from . import KV_CACHES, Option, shown
 
 CORES = shown("cores to use per device (default: all)", "N", least=1)
 DEVICES = shown("devices to use (default 1)", "N", least=1)
-BATCH = shown("leading dimension of every input", "N", least=1)
+BATCH = shown("batch size: leading dimension of every input", "N", least=1)
 SHAPES = shown(
     "shape of an input, or size of a named dimension (height=320); may be repeated",
     "NAME=1x3x224x224",
@@ -22,16 +22,16 @@ SHAPES_FROM_RUN = shown(
     bare=RANDOM_INPUTS,
 )
 PRECISION = shown(
-    "the model as a quantiser leaves it: f16, w8a8 (= i8), w8a16, w4a16, mxfp6 (weights only), as the target has them "
+    "precision to run the model in: f16, w8a8 (= i8), w8a16, w4a16, mxfp6 (weights only), if the target has it "
     "(default: as it is)",
     "P",
 )
 KV_CACHE = shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
 PARALLEL = shown(
-    "how devices share the work: each op, stages of the network, or what is faster (default auto)",
+    "how devices share the work: tensor: each op; pipeline: stages of the network; auto: the faster one (default auto)",
     choices=("auto", "tensor", "pipeline"),
 )
-ACTIVATIONS = shown("instances of the program at once (default 1)", "N", least=1)
+ACTIVATIONS = shown("instances of the program that run at once (default 1)", "N", least=1)
 THREADS = shown("host threads per activation (default 4)", "N", least=1)
 SEED = shown("seed of random inputs and of varied times (default 0)", "N", least=0)
 PMU_RECIPE = shown("count a named set of PMU events", "R", group="statistics")

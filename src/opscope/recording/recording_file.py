@@ -95,7 +95,7 @@ def recording_fields(recording: Recording) -> dict[str, object]:
 
 def encode_recording(recording: Recording) -> bytes:
     told = recording_fields(recording)
-    told["ops"] = [_known(op_fields(op)) for op in recording.ops]
+    told["ops"] = [{"name": op.name, **_known(op_fields(op))} for op in recording.ops]
     return json_bytes(told)
 
 

@@ -57,14 +57,17 @@ def optimize(
     created: str | None = None,
     step: Tell | None = None,
 ) -> Optimized:
-    """Rewrite a model so that it is faster, by the word of a backend or target, and gives the same.
+    """Rewrite a model to run faster on a target or backend, with the same outputs.
 
-    `target`, `backend`, `options` and `shapes` are as for `profile`: they say who judges. Shapes of open dimensions are
-    set in the result too: many rewrites need to know them. `allow` are kinds of rewrites
-    that are not exact, "approximate" and "quantize"; none of them changes outputs by more than `max_error` (noise for
-    one of signal). Outputs are compared on drawn inputs and on `data`, an .npz or a folder as for `quantize`. No trial
-    begins after `budget_minutes`; a later call with the same output goes on where that ended. With `replay`, the steps
-    of a file are taken and nothing is searched for; then no judge is needed.
+    `target`, `backend`, `options` and `shapes` are as for `profile`: they time every trial. Shapes of open dimensions
+    are also set in the result, as many rewrites need them. `allow` are kinds of rewrites that are not exact,
+    "approximate" and "quantize"; none of them changes outputs by more than `max_error` (noise over signal). Outputs
+    are compared for random inputs and for `data`, an .npz or a folder as for `quantize`. No trial starts after
+    `budget_minutes`; a later call with the same output continues. With `replay`, the steps of a file are applied
+    without a search, and no target is needed.
+
+    Example:
+        >>> opscope.optimize("model.onnx", "better.onnx", target="aic100-std", budget_minutes=10)
     """
     path, place = Path(model), Path(output)
     check_apart([place], [path])

@@ -46,12 +46,16 @@ def bakeoff(
     started: Callable[[Started], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Bakeoff:
-    """One model on every chip that somebody can tell about here, each in a process of its own.
+    """Compare a model on many chips: every compiler, runtime and target that works here, each in its own process.
 
-    `on` are chips, patterns such as "ethos-u*", groups of the catalogue or backends; "all"; of each group those of
-    which the best is known when not given. `backend` are those who may tell. `precision` are what the model is to be
-    in, "as-is" among them; when not given it is as it is, and w8a8 where a chip cannot take it so. `data` calibrates
-    quantised copies. With `store` rows are kept there, and those that it has are not run again.
+    `on` are chips, patterns such as "ethos-u*", groups of the catalogue, backends, or "all"; by default the best-known
+    chips of each group. `backend` are the backends to use. `precision` are the precisions to try, "as-is" among them;
+    by default the model as it is, and w8a8 on chips that cannot run it so. `data` calibrates quantised copies. With
+    `store` the rows are kept there, and rows that it has are not run again.
+
+    Example:
+        >>> found = opscope.bakeoff("kws.tflite", ["ethos-u*", "stm32n6"], store="bakeoff.store")
+        >>> [(row.target, row.latency_ns) for rows in found.kinds.values() for row in rows]
     """
     path = Path(model)
     field = field_of(path, on, backend)

@@ -11,14 +11,14 @@ from ..backends.environments import EnvironmentState
 
 
 def environment_states() -> tuple[EnvironmentState, ...]:
-    """Every environment of a compiler that needs one of its own, whether it is here, and how to get it."""
+    """Every environment of a compiler that needs its own, whether it is installed, and how to get it."""
     return tuple(environments.state(environment.name) for environment in environments.known())
 
 
 def plan_setup(name: str, *, wheels: str | Path | None = None, python: str | Path | None = None) -> Plan:
-    """How `setup` would make an environment; nothing is fetched or written.
+    """How `setup` would make an environment; nothing is downloaded or written.
 
-    `wheels` is a folder that packages are taken from instead of the network, `python` the interpreter to make it with.
+    `wheels` is a folder to take packages from instead of the network; `python` is the interpreter to use.
     """
     folder, interpreter = (None if place is None else Path(place) for place in (wheels, python))
     return environment_maker.plan(environments.named(name), wheels=folder, python=interpreter)
@@ -27,9 +27,9 @@ def plan_setup(name: str, *, wheels: str | Path | None = None, python: str | Pat
 def setup(
     plan: str | Plan, *, is_agreed: bool = False, report: Callable[[str], None] | None = None
 ) -> EnvironmentState:
-    """Make an environment below the user's cache: of that name, or as `plan_setup` planned it.
+    """Make an environment in the user's cache, by its name or by a plan of `plan_setup`.
 
-    `is_agreed` says that the terms of its packages are agreed to, where they have any. `report` is told every step.
+    `is_agreed` says that you agree to the licence terms of its packages. `report` is called with every step.
     """
     planned = plan_setup(plan) if isinstance(plan, str) else plan
     environment_maker.make(planned, is_agreed=is_agreed, report=report or (lambda _: None))

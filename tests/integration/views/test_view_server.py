@@ -26,12 +26,12 @@ from opscope.cli import main
 from opscope.core.provenance import Provenance
 from opscope.program.program_file import decode_program
 from opscope.recording.recording import empty_trace
-from opscope.views.page.packed_columns import decode
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows import viewing
 from opscope.workflows.program_recording import head_of
 from opscope.workflows.record import path_of
 from support.decode.opstats_folder import keyword_spotter
+from support.recording.packed_columns import decode
 from support.recording.run_build import write_run
 from support.viewers.serving import serving
 

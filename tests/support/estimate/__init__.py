@@ -1,1 +1,1 @@
-"""Reports of small graphs, and rows that were measured."""
+"""Reports of small graphs, rows that were measured, and bytes that a step has to read."""

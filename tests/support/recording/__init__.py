@@ -1,1 +1,1 @@
-"""Runs by hand: the least that analysis, comparison, pages and the runtime need."""
+"""Runs by hand: the least that analysis, comparison, pages and the runtime need; and what pages hold of them."""

@@ -88,14 +88,14 @@ def test_a_depthwise_convolution_goes_to_the_engine_that_is_faster_at_it() -> No
     draw = Sketch(dtype=DType.F16)
     plan = planned(draw.graph(draw.depthwise(draw.input(1, 56, 56, 64))))
     assert plan.placed[0].engine == "HVX"
-    assert plan.placed[0].reason.startswith("HMX would take ")
-    assert plan.placed[0].reason.endswith(" cycles")
+    assert plan.placed[0].task.placement.reason.startswith("HMX would take ")
+    assert plan.placed[0].task.placement.reason.endswith(" cycles")
 
 
 def test_a_dense_convolution_stays_on_the_matrix_engine_without_a_reason() -> None:
     draw = Sketch(dtype=DType.F16)
     plan = planned(draw.graph(draw.conv(draw.input(1, 56, 56, 64), 64)))
-    assert (plan.placed[0].engine, plan.placed[0].reason) == ("HMX", "")
+    assert (plan.placed[0].engine, plan.placed[0].task.placement.reason) == ("HMX", "")
 
 
 def test_whole_tiles_are_paid_for() -> None:

@@ -15,8 +15,8 @@ from opscope.fleet import page as pages
 from opscope.fleet.page import StorePage
 from opscope.fleet.rows import failed_row
 from opscope.fleet.store import Store
-from opscope.views.page.packed_columns import decode
 from support import fleet_cells
+from support.recording.packed_columns import decode
 
 pytest.importorskip("duckdb")
 

@@ -15,10 +15,10 @@ from opscope.language_models.memory import (
     Parallel,
     activation_bytes,
     cache_bytes,
-    read_weight_bytes,
     weight_bytes,
 )
 from opscope.machine import catalogue
+from support.estimate.read_weights import read_weight_bytes
 
 STORAGES = [("f16", "f16"), ("mxfp6", "mxint8"), ("w4", "i8"), ("w4a16", "i8"), ("i8", "f16")]
 

@@ -16,10 +16,11 @@ from opscope.language_models.config import load
 from opscope.language_models.decoder import Routing, Step, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph, repeated_graph
 from opscope.language_models.decoder_parts import expected_experts, touched_experts
-from opscope.language_models.memory import cache_bytes, read_weight_bytes
+from opscope.language_models.memory import cache_bytes
 from opscope.language_models.point import Point
 from opscope.language_models.points import Estimator, Serving, as_held, as_run, find_points
 from opscope.machine import catalogue
+from support.estimate.read_weights import read_weight_bytes
 
 TARGETS = ("aic100-std", "qcs8275", "rk3588", "snapdragon-8gen3")
 F16 = Storage.of("f16", "f16")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def test_what_was_told_comes_back_and_unknown_fields_of_ops_are_left_out() -> No
         "spill_bytes": 0,
         "fill_bytes": 0,
     }
+
+
+def test_an_op_without_a_name_comes_back() -> None:
+    told = replace(TOLD, ops=(OpRecord("", "Conv"),))
+    run = to_run(told, command=(), created="", sha256=None)
+    assert decode_recording(encode_recording(told), run, source="recording.json").ops == told.ops
 
 
 def test_files_of_earlier_versions_are_read_under_the_rules_of_today(tmp_path: Path) -> None:

@@ -62,18 +62,10 @@ def _prediction(analysis: RunAnalysis, draft: Draft) -> Prediction | None:
         return None
     positions = np.zeros(0, np.int64) if draft.positions is None else draft.positions
     if len(analysis.work) <= REPLAY_ACTIVITIES:
-        gain = wall - _replayed(analysis, draft, positions)
+        gain = wall - analysis.replay.without(positions, draft.gaps, draft.durations)
         return Prediction(gain, wall - gain, UPPER_BOUND, "the same run, timed again without it")
     gain = min(wall, _path_gain(analysis, draft, positions))
     return Prediction(gain, wall - gain, UPPER_BOUND, "all that the critical path has of it")
-
-
-def _replayed(analysis: RunAnalysis, draft: Draft, positions: Numbers) -> int:
-    ns, lags = analysis.work.ns.copy(), analysis.order.lag
-    ns[positions] = 0 if draft.durations is None else draft.durations
-    if draft.gaps is not None:
-        lags[draft.gaps] = 0
-    return analysis.replay.wall_ns(ns, lags)
 
 
 def _path_gain(analysis: RunAnalysis, draft: Draft, positions: Numbers) -> int:

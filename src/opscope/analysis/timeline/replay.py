@@ -64,10 +64,10 @@ class Replay:
             position += 1  # noqa: SIM113 - enumerate would make one more tuple for each
         return ends
 
-    def without(self, activities: Numbers, gaps: Numbers | None = None) -> int:
-        """Length of the run when these activities take no time, and these start without a lag."""
+    def without(self, activities: Numbers, gaps: Numbers | None = None, durations: Numbers | None = None) -> int:
+        """Length of the run when these activities take no time, or these durations, and these start without a lag."""
         ns, lags = self.order.activities.ns.copy(), self.order.lag
-        ns[activities] = 0
+        ns[activities] = 0 if durations is None else durations
         if gaps is not None:
             lags[gaps] = 0
         return self.wall_ns(ns, lags)

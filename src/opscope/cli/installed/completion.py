@@ -36,8 +36,8 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 class CompletionCommand:
-    """Print the lines that make a shell complete verbs, options, their choices, targets, backends and networks. The
-    shell asks this program each time: what a new plug-in brings is completed too."""
+    """Print a script that makes a shell complete verbs, options, their choices, targets, backends and networks. The
+    shell asks opscope each time, so names of new plug-ins are completed too."""
 
     examples = """\
 examples:
@@ -47,9 +47,9 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("shell", nargs="?", choices=list(SCRIPTS), default="bash", help="default: bash")
+        parser.add_argument("shell", nargs="?", choices=list(SCRIPTS), default="bash", help="shell (default: bash)")
         parser.add_argument(
-            "--words", nargs=REMAINDER, metavar="WORD", help="print what the last of these words may become; for shells"
+            "--words", nargs=REMAINDER, metavar="WORD", help="print completions of the last word; for shells"
         )
 
     def run(self, args: Namespace) -> int:

@@ -14,8 +14,8 @@ from .setup import show_environment
 
 
 class DoctorCommand:
-    """Say which backends work on this machine, which environments of vendors' compilers are here, and how to get the
-    rest."""
+    """Print which backends work on this machine, which environments of vendors' compilers are installed, and how to get
+    the others."""
 
     examples = """\
 examples:
@@ -25,15 +25,15 @@ examples:
   opscope doctor --bundle bug.zip --command "profile model.onnx --target aic100-std"
 
 --bundle writes what a bug report needs: versions, this platform, the state of every backend, problems of plug-ins, and
-variables OPSCOPE_* without their secrets. --command is repeated, and kept are its options, how it ended and where in
-opscope; no text of it. There is nothing of a model in the file, no name of a user and no path of yours.
+variables OPSCOPE_* without their secrets. --command is run again, and its options, its exit code and the place of an
+error in opscope are kept, but none of its text. The file has nothing of a model, no user name and none of your paths.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print JSON")
         parser.add_argument("--bundle", type=Path, metavar="FILE.zip", help="write a file for a bug report")
         parser.add_argument(
-            "--command", metavar="WORDS", help="with --bundle: the command that goes wrong, without `opscope`"
+            "--command", metavar="WORDS", help="with --bundle: the command that fails, without `opscope`"
         )
 
     def run(self, args: Namespace) -> int:

@@ -29,8 +29,8 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("verb", nargs="?", metavar="VERB", help="default: all of them")
-        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+        parser.add_argument("verb", nargs="?", metavar="VERB", help="verb to print (default: all)")
+        parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: stdout)")
 
     def run(self, args: Namespace) -> int:
         from .. import EXAMPLES, verbs

@@ -21,8 +21,8 @@ SCHEMA = "opscope.setup/1"
 
 
 class SetupCommand:
-    """Make an environment for a compiler that needs another Python or C library than opscope's: its packages and
-    programs in a folder of their own, below the user's cache. Without a name, say which there are."""
+    """Make an environment for a compiler that needs another Python or C library than opscope: its packages and programs
+    in their own folder in the user's cache. Without a name, list the environments."""
 
     examples = """\
 examples:
@@ -32,19 +32,21 @@ examples:
   opscope setup NAME --wheels folder/
   opscope setup NAME --remove
 
-uv is used where it is found, else venv and pip of a Python of the version that the packages need. Exit codes: 0 fine,
-2 wrong usage, or it cannot be made here: then nothing is left, and an earlier one is kept.
+uv is used if it is installed, else venv and pip of a Python of the version that the packages need. Exit codes: 0 fine,
+2 wrong usage, or it cannot be made here: then nothing is left behind, and an earlier environment stays.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", nargs="?", metavar="NAME", help="the environment; none: list them")
-        parser.add_argument("--list", action="store_true", help="say which there are, and which are here")
-        parser.add_argument("--yes", action="store_true", help="agree to the terms of its packages without being asked")
-        parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+        parser.add_argument("name", nargs="?", metavar="NAME", help="environment to make (default: list them)")
+        parser.add_argument("--list", action="store_true", help="list the environments, and which are installed")
         parser.add_argument(
-            "--wheels", type=Path, metavar="DIR", help="take packages from this folder, and nothing from the network"
+            "--yes", action="store_true", help="agree to the licence terms of its packages without being asked"
         )
-        parser.add_argument("--python", type=Path, metavar="PATH", help="the interpreter to make it with")
+        parser.add_argument("--dry-run", action="store_true", help="print what would be done, but do nothing")
+        parser.add_argument(
+            "--wheels", type=Path, metavar="DIR", help="take packages from this folder, not from the network"
+        )
+        parser.add_argument("--python", type=Path, metavar="PATH", help="Python interpreter to use")
         parser.add_argument("--remove", action="store_true", help="remove what an earlier setup made")
         parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -26,7 +26,7 @@ def place_op(op: Op, graph: Graph, target: Target) -> Placed:
         unknown = work.unknown_because or task.placement.reason or f"no engine of {target.name} has a rate for it"
         return Placed(op, task, "", 0.0, task.form, unknown=unknown)
     cycles = engine_cycles(task, without_weight_load(engine)) * task.trips
-    return Placed(op, task, engine.name, cycles, task.form, task.placement.reason)
+    return Placed(op, task, engine.name, cycles, task.form)
 
 
 def reprice(plan: Plan, schedule: Schedule, target: Target) -> tuple[Placed, ...]:

@@ -24,9 +24,9 @@ examples:
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("action", choices=["profile", "compat"])
-        parser.add_argument("--model", type=Path, required=True, metavar="M")
-        parser.add_argument("--target", required=True, metavar="SOC[(PKG)].CORE[.ACC]")
+        parser.add_argument("action", choices=["profile", "compat"], help="resource report, or compatibility check")
+        parser.add_argument("--model", type=Path, required=True, metavar="M", help="model file")
+        parser.add_argument("--target", required=True, metavar="SOC[(PKG)].CORE[.ACC]", help="such as MAX32690.CM4")
         parser.add_argument("--json-file", type=Path, metavar="F", help="write the report as JSON")
         parser.add_argument("--text-file", type=Path, metavar="F", help="profile only: write the report as text")
 
@@ -49,15 +49,15 @@ examples:
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("group", choices=["ai"])
-        parser.add_argument("action", choices=["profile", "compat"])
-        parser.add_argument("--model", type=Path, required=True, metavar="M")
-        parser.add_argument("--soc", required=True)
-        parser.add_argument("--core", required=True)
-        parser.add_argument("--package", help="accepted; the figures do not depend on it")
-        parser.add_argument("--acc", help="accepted; the figures do not depend on it")
-        parser.add_argument("--format", choices=["text", "json"], default="text")
+        parser.add_argument("action", choices=["profile", "compat"], help="resource report, or compatibility check")
+        parser.add_argument("--model", type=Path, required=True, metavar="M", help="model file")
+        parser.add_argument("--soc", required=True, help="part, such as MAX32690")
+        parser.add_argument("--core", required=True, help="core, such as CM4")
+        parser.add_argument("--package", help="accepted, without effect: the figures do not depend on it")
+        parser.add_argument("--acc", help="accepted, without effect: the figures do not depend on it")
+        parser.add_argument("--format", choices=["text", "json"], default="text", help="output format (default: text)")
         parser.add_argument("--report-format", choices=["text", "json"], help="profile only: format of the report file")
-        parser.add_argument("--report-file", type=Path, metavar="F")
+        parser.add_argument("--report-file", type=Path, metavar="F", help="file for the report")
 
     def run(self, args: Namespace) -> int:
         from .flags import Invocation, target_name

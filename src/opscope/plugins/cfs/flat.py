@@ -128,7 +128,6 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine, live: int) -> Lay
         bound=engine.name,
         parameter_bytes=sum(graph.tensors[t].bytes or 0 for t in constants),
         shared_bytes=0,
-        read_bytes=0,
         write_bytes=0,
         live_bytes=live,
         traffic={},

@@ -43,24 +43,28 @@ BACKEND = BackendEntry(
         ),
         Option(
             "system-config",
-            "clock and memories around it (default: the family's, see docs/backends.md)",
+            "clock and memories of the system (default: the family's, see docs/backends.md)",
             metavar="NAME",
         ),
         Option("memory-mode", f"what lies in which memory: {', '.join(MODES)} (default: by system)", metavar="NAME"),
         Option(
             "optimise",
-            "performance, or size: less memory, slower (default performance)",
+            "performance: fastest; size: least memory (default performance)",
             ("performance", "size"),
             "performance",
         ),
         Option(
             "arena-cache-size",
-            "memory that the compiler aims at, in bytes (default: the memory mode's)",
+            "memory for activations that the compiler aims at, in bytes (default: the memory mode's)",
             is_number=True,
             metavar="BYTES",
         ),
-        Option("vela-config", "configuration file of your own, with its systems and memory modes", metavar="F.ini"),
-        Option("tool", "another vela: its program, or its environment (default: the package here)", metavar="PATH"),
+        Option("vela-config", "your own configuration file, with systems and memory modes", metavar="F.ini"),
+        Option(
+            "tool",
+            "another installation of vela: its program, or its environment (default: the installed package)",
+            metavar="PATH",
+        ),
     ),
 )
 MANIFEST = Manifest(

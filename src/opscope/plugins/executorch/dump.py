@@ -20,7 +20,6 @@ class DumpEvent:
     """Something that took time. Times are ticks of the runtime's clock."""
 
     name: str
-    chain: int  # -1: not of an instruction
     instruction: int
     delegate: str  # who it was inside of a delegate: a name, or a number; empty: nothing of a delegate
     start: int
@@ -78,7 +77,6 @@ def _profile(event: Table) -> DumpEvent:
     number = event.int32(_PROFILE["delegate_int"], -1)
     return DumpEvent(
         event.string(_PROFILE["name"]),
-        event.int32(_PROFILE["chain"]),
         event.int32(_PROFILE["instruction"], -1),
         event.string(_PROFILE["delegate_str"]) or (str(number) if number >= 0 else ""),
         event.number(_PROFILE["start"], UINT64),

@@ -34,7 +34,6 @@ class _Record(msgspec.Struct, gc=False):
 
     record_type: str
     schema_version: int = 0
-    format: str = ""
     op: str = ""
     key: str | None = None
     valid: bool = True

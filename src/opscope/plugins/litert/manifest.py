@@ -16,8 +16,8 @@ BACKEND = BackendEntry(
         *MEASURING,
         Option(
             "kernels",
-            "xnnpack: what an application gets; builtin and reference: the runtime's own, each op told "
-            "exactly and with a timeline (default xnnpack)",
+            "xnnpack: as an application runs; builtin, reference: the runtime's own kernels, with a "
+            "timeline of every op (default xnnpack)",
             ("xnnpack", "builtin", "reference"),
             "xnnpack",
         ),

@@ -15,7 +15,7 @@ BACKEND = BackendEntry(
         *MEASURING,
         Option(
             "graph-optimization",
-            "how far the runtime may change the graph (default all)",
+            "graph optimisations of the runtime (default all)",
             ("none", "basic", "extended", "all"),
             "all",
         ),

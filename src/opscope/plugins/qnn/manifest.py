@@ -46,10 +46,10 @@ BACKEND = BackendEntry(
             default=DEFAULT_SOC,
             metavar="SOC",
         ),
-        Option("profiling-level", "how much to show (default detailed)", LEVELS, "detailed"),
+        Option("profiling-level", "level of detail (default detailed)", LEVELS, "detailed"),
         Option(
             "perf-profile",
-            "kept for scripts: has no effect on an estimate, which is for the highest clock",
+            "no effect, kept for scripts: estimates are for the highest clock",
             PERF_PROFILES,
             "balanced",
         ),
@@ -57,13 +57,13 @@ BACKEND = BackendEntry(
         Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
         Option(
             "precision",
-            "profile a copy of another precision, which is kept in the run",
+            "profile a quantised copy in this precision; the copy is kept in the run",
             PRECISIONS,
             "as-is",
         ),
         Option(
             "data",
-            "calibrate copies with this .npz or folder, as `opscope quantize` does (default: random data, and said)",
+            "calibrate copies with this .npz or folder, as `opscope quantize` does (default: random data, with a note)",
             metavar="DIR|F.npz",
         ),
         Option(
@@ -73,9 +73,11 @@ BACKEND = BackendEntry(
             "on",
         ),
         Option(
-            "proxy", "kept for scripts: a part without a vendor model has times of the nearest anyway", is_flag=True
+            "proxy",
+            "no effect, kept for scripts: a part without a vendor model always gets times of the nearest one",
+            is_flag=True,
         ),
-        Option("execute", "also run the model once in emulation and keep its outputs; never its timing", is_flag=True),
+        Option("execute", "also run the model once in emulation and keep its outputs; gives no times", is_flag=True),
     ),
 )
 TRACE_WORDS = TraceWords(  # as in the op traces that the vendor's viewer makes of a device's files

@@ -156,12 +156,12 @@ class Walk:
         if table is None:
             return False
         if isinstance(table.heading, OldHeading):
-            return self._old_row(table, number, text)
+            return self._old_row(table, text)
         start = row_in(text)
         if start is None:
             return self._rest_of_row(table, text)
         self._drop_pending(table)
-        layer = table.heading.layer(start, number)
+        layer = table.heading.layer(start)
         if layer is None:
             self._pending = (number, start)
         else:
@@ -176,16 +176,15 @@ class Walk:
             table.rows_left_out = True
             return True
         if self._pending is not None and isinstance(table.heading, Heading):
-            number, start = self._pending
-            layer = table.heading.layer(f"{start} {text.strip()}", number)
+            layer = table.heading.layer(f"{self._pending[1]} {text.strip()}")
             if layer is not None:
                 table.layers.append(layer)
                 self._pending = None
                 return True
         return False
 
-    def _old_row(self, table: Table, number: int, text: str) -> bool:
-        layer = table.heading.layer(text, number)
+    def _old_row(self, table: Table, text: str) -> bool:
+        layer = table.heading.layer(text)
         if layer is not None:
             table.layers.append(layer)
             return True

@@ -64,7 +64,6 @@ CSV_COLUMNS = (  # of a file without a heading, which is the text split at blank
 class Layer:
     """One row. None: the table does not tell, or says that it does not know."""
 
-    line: int
     number: int
     type: str
     name: str
@@ -114,11 +113,7 @@ class Heading:
         self.cores = len(cores[1].split("/")) if cores is not None else None
         self._row = re.compile("".join(_cell(n, key) for n, key in enumerate(self.keys)) + r"\s*$")
 
-    @property
-    def is_timed(self) -> bool:
-        return "time" in self.keys
-
-    def layer(self, text: str, line: int) -> Layer | None:
+    def layer(self, text: str) -> Layer | None:
         """A row; None: it is none, or not a whole one."""
         found = self._row.match(text)
         if found is None:
@@ -126,7 +121,7 @@ class Heading:
         cells: dict[str, str] = {}
         for number, key in enumerate(self.keys):
             cells.setdefault(key, (found[f"c{number}"] or "").strip())
-        return _layer(cells, line)
+        return _layer(cells)
 
 
 def heading_in(text: str) -> Heading | None:
@@ -153,7 +148,7 @@ def _cell(number: int, key: str) -> str:
     return pattern + "?" if key in _MAY_BE_BLANK else pattern
 
 
-def _layer(cells: Mapping[str, str], line: int) -> Layer | None:
+def _layer(cells: Mapping[str, str]) -> Layer | None:
     number = whole_in(cells.get("id", ""))
     if number is None:
         return None
@@ -162,7 +157,6 @@ def _layer(cells: Mapping[str, str], line: int) -> Layer | None:
     inputs, outputs = (cells.get(key, "") for key in ("inputshape", "outputshape"))
     kib = number_in(cells.get("rw", ""))
     return Layer(
-        line,
         number,
         cells["optype"],
         _name(cells.get("fullname", ""), cells["optype"], number),
@@ -223,14 +217,13 @@ class OldHeading:
         kind = r"(?P<type>\S+)\s+\d+\s+" if found[1] else ""
         self._row = re.compile(rf"(?P<id>\d+)\s+(?P<name>\S.*?)\s+{kind}(?P<time>{_NUMBER})\s*$")
         self.cores = None
-        self.is_timed = True
 
-    def layer(self, text: str, line: int) -> Layer | None:
+    def layer(self, text: str) -> Layer | None:
         found = self._row.match(text.strip())
         if found is None:
             return None
         type_ = found.groupdict().get("type") or ""
-        return Layer(line, whole_in(found["id"]) or 0, type_, found["name"], time_us=number_in(found["time"]))
+        return Layer(whole_in(found["id"]) or 0, type_, found["name"], time_us=number_in(found["time"]))
 
 
 def old_heading_in(text: str) -> OldHeading | None:

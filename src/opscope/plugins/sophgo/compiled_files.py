@@ -28,7 +28,7 @@ _MODE = re.compile(r"run_mode (\w+)")
 _LOC = re.compile(r"loc\((fused\[.*\]|#\w+|\"(?:[^\"\\]|\\.)*\")[^()]*\)\s*$")
 _TABLE = re.compile(r"(#\w+) = loc\((.*)\)\s*$")
 _PART = re.compile(r'#\w+|"((?:[^"\\]|\\.)*)"')
-_TYPE = re.compile(r"tensor<((?:\d+x)*)(\w+|!quant\.\w+<(\w+)[^>]*>)")
+_TYPE = re.compile(r"tensor<((?:\d+x)*)(?:\w+|!quant\.\w+<\w+[^>]*>)")
 _PLACED = re.compile(r"out_addr = (\d+), out_size = (\d+), buffer_addr = (\d+), buffer_size = (\d+)")
 _ATTRIBUTE = re.compile(r'module\.(\w+) = (?:"([^"]*)"|(\d+) : i64)')
 
@@ -42,7 +42,6 @@ class CompiledOp:
     results: tuple[str, ...]  # names of the tensors that it writes
     operands: tuple[str, ...]
     shape: str = ""
-    dtype: str = ""
     mode: str = ""  # of its subnet: TPU_STATIC is scheduled, TPU_DYNAMIC is not, CPU is the host's; empty: not told
 
 
@@ -52,9 +51,6 @@ class Compiled:
 
     ops: Mapping[int, CompiledOp] = field(default_factory=dict)
     chip: str | None = None
-    mode: str | None = None  # precision, as the compiler writes it
-    cores: int | None = None
-    flops: int | None = None
     weight_bytes: int | None = None
     neuron_bytes: int | None = None  # activations, inputs and outputs in DDR
     lane_bytes: int | None = None  # most of the local memory of one lane that tensors and buffers take
@@ -100,9 +96,6 @@ class _MlirReader:
         return Compiled(
             ops,
             chip=self.head.get("chip"),
-            mode=self.head.get("mode"),
-            cores=whole.get("cores"),
-            flops=whole.get("FLOPs"),
             weight_bytes=whole.get("coeff_size"),
             neuron_bytes=whole.get("neuron_size"),
             lane_bytes=self.lane_bytes,
@@ -138,11 +131,10 @@ class _MlirReader:
         if dialect == "top" or opcode in _STRUCTURE:
             return
         operands = tuple(filter(None, (self.values.get(name.partition("#")[0], "") for name in names)))
-        shape, dtype = _type_of(text)
         for out, out_size, buffer, buffer_size in _PLACED.findall(text):
             most = max(int(out) + int(out_size), int(buffer) + int(buffer_size) if int(buffer_size) else 0)
             self.lane_bytes = max(self.lane_bytes or 0, most)
-        op = CompiledOp(number, opcode, (), (), shape, dtype, self.mode)
+        op = CompiledOp(number, opcode, (), (), _shape_of(text), self.mode)
         self.ops[number] = (op, place, operands)
 
     def _define(self, values: str, place: str) -> None:
@@ -173,12 +165,10 @@ def _location(text: str) -> str:
     return found[1] if found else ""
 
 
-def _type_of(text: str) -> tuple[str, str]:
-    """Shape and data type of the (first) result."""
+def _shape_of(text: str) -> str:
+    """Shape of the (first) result."""
     found = _TYPE.search(text.rpartition("->")[2])
-    if found is None:
-        return "", ""
-    return found[1].rstrip("x"), found[3] or found[2]
+    return "" if found is None else found[1].rstrip("x")
 
 
 def read_mlir(path: Path) -> Compiled:
@@ -212,16 +202,14 @@ def read_placements(path: Path) -> Compiled:
             entry.opcode.rpartition(".")[2],
             tuple(tensor.name for tensor in entry.results if tensor.name),
             tuple(tensor.name for tensor in entry.operands if tensor.name),
-            *_memory_type(entry.results),
+            _stored_shape(entry.results),
         )
     return Compiled(ops)
 
 
-def _memory_type(results: Sequence[_Tensor]) -> tuple[str, str]:
-    """`<1x32x112x112xf16>` → shape and data type."""
-    text = results[0].memory_type.strip("<>") if results else ""
-    shape, _, dtype = text.rpartition("x")
-    return shape, dtype
+def _stored_shape(results: Sequence[_Tensor]) -> str:
+    """`<1x32x112x112xf16>` → 1x32x112x112."""
+    return results[0].memory_type.strip("<>").rpartition("x")[0] if results else ""
 
 
 def merged(parts: Sequence[Compiled]) -> Compiled:
@@ -230,7 +218,7 @@ def merged(parts: Sequence[Compiled]) -> Compiled:
     for part in parts:
         known = {
             name: getattr(part, name)
-            for name in ("chip", "mode", "cores", "flops", "weight_bytes", "neuron_bytes", "lane_bytes")
+            for name in ("chip", "weight_bytes", "neuron_bytes", "lane_bytes")
             if getattr(whole, name) is None
         }
         whole = replace(whole, ops={**part.ops, **whole.ops}, **known)

@@ -63,14 +63,14 @@ BACKEND = BackendEntry(
         Option("chip", f"chip to compile for (default {DEFAULT_CHIP})", CHIP_NAMES, DEFAULT_CHIP),
         Option(
             "precision",
-            "what the compiler makes of the model, of those that the chip takes (default: f16, or w8a8 where there is "
+            "precision that the compiler makes of the model, if the chip has it (default: f16, or w8a8 where there is "
             "none)",
             PRECISIONS,
         ),
         Option("num-core", "cores that share an inference (default 1)", is_number=True, metavar="N"),
         Option(
             "data",
-            "calibrate integers with this .npz or folder, as `opscope quantize` does (default: random data, and said)",
+            "calibrate with this .npz or folder, as `opscope quantize` does (default: random data, with a note)",
             metavar="DIR|F.npz",
         ),
     ),

@@ -49,7 +49,6 @@ class _Layer(msgspec.Struct):
 class _Tensor(msgspec.Struct):
     name: str = msgspec.field(name="Name", default="")
     dims: list[int] = msgspec.field(name="Dimensions", default_factory=list)
-    form: str = msgspec.field(name="Format/Datatype", default="")
 
 
 class _Constant(msgspec.Struct):

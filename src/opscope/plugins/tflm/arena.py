@@ -74,7 +74,6 @@ class Arena:
     """The planned part of the arena: its head."""
 
     buffers: tuple[ArenaBuffer, ...]
-    steps: int
     operators: tuple[int, ...]  # of each step, the operator of the first subgraph that runs then
 
     @property
@@ -107,7 +106,6 @@ def plan(file: ModelFile, scratch: Scratch) -> Arena:
             ArenaBuffer(lifetime.owner, offset, lifetime.size, lifetime.first, lifetime.last)
             for lifetime, offset in zip(planned, offsets, strict=True)
         ),
-        walk.step + 1,
         tuple(walk.operators),
     )
 

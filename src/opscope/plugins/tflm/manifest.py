@@ -11,7 +11,7 @@ BACKEND = BackendEntry(
     place=".backend:TflmBackend",
     models=("tflite",),
     can=frozenset(),
-    options=(Option("seed", "of the random inputs (default 1)", default=1, is_number=True, metavar="N"),),
+    options=(Option("seed", "seed of random inputs (default 1)", default=1, is_number=True, metavar="N"),),
 )
 MANIFEST = Manifest(
     name="tflm",

@@ -13,14 +13,14 @@ BACKEND = BackendEntry(
     models=(MODULES,),
     options=(
         *MEASURING,
-        Option("device", "where it runs (default cuda where torch has one, else cpu)", ("cpu", "cuda")),
+        Option("device", "device to run on (default cuda if torch has one, else cpu)", ("cpu", "cuda")),
         Option(
             "mode",
-            "eager: op by op; graph: recorded once and replayed, on cuda; compile: by torch.compile (default eager)",
+            "eager: op by op; graph: as a CUDA graph; compile: by torch.compile (default eager)",
             ("eager", "graph", "compile"),
             "eager",
         ),
-        Option("dtype", "cast weights and inputs of floats to it (default: as they are)", ("f32", "f16", "bf16")),
+        Option("dtype", "cast float weights and inputs to this type (default: no cast)", ("f32", "f16", "bf16")),
     ),
 )
 MANIFEST = Manifest(

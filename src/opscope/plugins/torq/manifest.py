@@ -86,27 +86,27 @@ BACKEND = BackendEntry(
     options=(
         Option(
             "torq-hw",
-            f"{' or '.join(PARTS)}, or hardware of your own as fields between colons (default SL2610)",
+            f"{' or '.join(PARTS)}, or your own hardware as fields separated by colons (default SL2610)",
             default="SL2610",
             metavar="HW",
         ),
         Option(
             "torq-clock-mhz",
-            "clock that cycles become times by (default 800 on SL2610; else not known, and cycles are told alone)",
+            "clock that converts cycles to time (default 800 on SL2610; on others none, and only cycles are given)",
             metavar="MHZ",
         ),
         Option(
             "torq-prefetch",
-            "how transfers are moved beside the work of slices (default: the compiler's)",
+            "how transfers overlap with work of the slices (default: the compiler's)",
             ("auto", "none", "constant-loads", "stream-schedule"),
         ),
         Option(
             "torq-fuse",
-            "larger tiles, or more ops in one (default: the compiler's)",
+            "how the compiler fuses ops: max-size: larger tiles; max-producers: more ops in one (default: its own)",
             ("max-size", "max-producers", "only-patterns"),
         ),
-        Option("torq-convert-dtypes", "let the compiler turn floats into bf16, which slices take", is_flag=True),
-        Option("torq-flags", "further flags of torq-compile, in one word", metavar="FLAGS"),
+        Option("torq-convert-dtypes", "let the compiler convert floats to bf16, which slices support", is_flag=True),
+        Option("torq-flags", "more flags of torq-compile, as one argument", metavar="FLAGS"),
     ),
 )
 MANIFEST = Manifest(
@@ -129,7 +129,9 @@ MANIFEST = Manifest(
     ),
     examples=(Example("profile", "opscope profile model.tflite --target torq-sl2610"),),
     verbs=(
-        Verb("annotate", "A compiler's dump with a runtime's log: units used, times, timeline", ".annotate.command"),
+        Verb(
+            "annotate", "Join a compiler's dump with a runtime's log: units used, times, timeline", ".annotate.command"
+        ),
         Verb("torq-compile", "Torq command line: compile", ".dialect.commands"),
         Verb("torq-run-module", "Torq command line: run", ".dialect.commands"),
         Verb("iree-run-module", "Torq command line: run, under its other name", ".dialect.commands"),

@@ -53,7 +53,6 @@ class _Args(msgspec.Struct, gc=False):
     external: _Number | None = msgspec.field(name="External id", default=None)
     correlation: _Number | None = None
     device: _Number | None = None
-    stream: int | None = None
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
     types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw(b""))
     concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw(b""))

@@ -16,8 +16,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import Numbers
-
 MAGIC = b"OSC1"
 HEAD = struct.Struct("<4sII4x")  # magic, rows, columns
 COLUMN = struct.Struct("<16sBB6xq")  # name, coding, bytes per value, base
@@ -55,31 +53,6 @@ def _column(values: npt.NDArray[np.generic], *, rises: bool) -> tuple[int, int, 
 def _planes(values: npt.NDArray[np.unsignedinteger], width: int) -> bytes:
     """First bytes of all values, then second bytes, …"""
     return np.ascontiguousarray(values).view(np.uint8).reshape(-1, 8)[:, :width].T.tobytes()
-
-
-def decode(piece: bytes) -> dict[str, npt.NDArray[np.generic]]:
-    """What `encode` was given: the reference for every other reader of the layout."""
-    body = zlib.decompress(piece)
-    magic, rows, count = HEAD.unpack_from(body)
-    if magic != MAGIC:
-        raise ValueError(f"starts with {magic!r}; expected {MAGIC!r}")
-    found: dict[str, npt.NDArray[np.generic]] = {}
-    place = HEAD.size + count * COLUMN.size
-    for number in range(count):
-        name, coding, width, base = COLUMN.unpack_from(body, HEAD.size + number * COLUMN.size)
-        planes = np.frombuffer(body, np.uint8, rows * width, place).reshape(width, rows)
-        place += rows * width
-        words = np.zeros((rows, 8), np.uint8)
-        words[:, :width] = planes.T
-        found[name.rstrip(b"\0").decode("ascii")] = _values(words.reshape(-1), coding, base)
-    return found
-
-
-def _values(words: npt.NDArray[np.uint8], coding: int, base: int) -> npt.NDArray[np.generic]:
-    if coding == FLOAT:
-        return words.view("<f8")
-    numbers: Numbers = words.view("<i8") + base
-    return numbers.cumsum() if coding == STEPS else numbers
 
 
 def base64_of(piece: bytes) -> str:

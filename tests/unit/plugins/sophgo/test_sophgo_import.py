@@ -97,7 +97,7 @@ def test_both_tables_of_ops_tell_the_same() -> None:
         line: (op.opcode, op.results) for line, op in table.ops.items()
     }
     assert mlir.owners() == table.owners()
-    assert (mlir.chip, mlir.mode, mlir.cores) == ("bm1684x", "F16", 1)
+    assert mlir.chip == "bm1684x"
 
 
 def test_without_them_ops_are_called_by_their_line() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.views.page.packed_columns import decode, encode
+from opscope.views.page.packed_columns import encode
+from support.recording.packed_columns import decode
 
 WHOLE = st.integers(-(2**62), 2**62 - 1)
 

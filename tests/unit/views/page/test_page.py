@@ -34,9 +34,9 @@ from opscope.views.page.compare_page import ComparePage, default_labels
 from opscope.views.page.contract import CompareData, PageData
 from opscope.views.page.html import asset
 from opscope.views.page.op_edges import op_edges
-from opscope.views.page.packed_columns import decode
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
+from support.recording.packed_columns import decode
 from support.recording.page_build import small_findings, small_run
 from support.recording.run_build import write_run
 

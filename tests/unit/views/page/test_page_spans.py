@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from opscope.recording.trace import SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.views.page import spans as page_spans
-from opscope.views.page.packed_columns import decode
 from opscope.views.page.spans import SpanRows, rows_of
 from support.draws import draws
+from support.recording.packed_columns import decode
 from support.recording.page_build import small_run
 
 LANES = 3

@@ -113,10 +113,6 @@ class Timeline:
         return float(self.settings["sim_core_freq"]) * 1e6
 
     @property
-    def cores(self) -> int:
-        return max((lane.core for lane in self.lanes), default=0) + 1
-
-    @property
     def end(self) -> int:
         return int(self.work["end"].max(initial=0))
 

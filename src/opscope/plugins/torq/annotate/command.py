@@ -45,18 +45,16 @@ Exit codes: 0 fine, 2 unreadable, or dump and log do not belong together.
     def add_arguments(self, parser: ArgumentParser) -> None:
         option = parser.add_argument
         option("dump", type=Path, metavar="DUMP", help="NAME.9.executable-targets.mlir, its folder, or debug info")
-        option("runtime", type=Path, metavar="RUNTIME", help="what the runtime logged")
-        option("output", type=Path, metavar="OUT", help="to write: .csv, .xlsx, .json, .pftrace or .pb")
+        option("runtime", type=Path, metavar="RUNTIME", help="log of the runtime")
+        option("output", type=Path, metavar="OUT", help="file to write: .csv, .xlsx, .json, .pftrace or .pb")
         option("--headers", choices=_HEADERS, default="auto", help="names of columns (auto: human in .xlsx)")
-        gaps = f"time of the host between jobs: apart, or charged to the later one (default {self.gaps})"
+        gaps = f"host time between jobs: apart: a row of its own; charged: added to the later job (default {self.gaps})"
         option("--host-gaps", choices=_GAPS, default=self.gaps, dest="gaps", help=gaps)
-        origin = (
-            "how the runtime's times were obtained (default: simulated where the dump says it is ours, else measured)"
-        )
+        origin = "how the runtime's times were obtained (default: simulated if opscope wrote the dump, else measured)"
         option("--provenance", choices=("measured", "simulated"), help=origin)
-        clock = "of the compiler's cycles (default 800)"
+        clock = "clock of the compiler's cycles (default 800)"
         option("--clock-mhz", type=_megahertz, default=None, metavar="MHZ", dest="clock_hz", help=clock)
-        rounds = "in a log of jobs whose ids run on; else ids that start again tell"
+        rounds = "inferences in the log, if ids of jobs do not start again with each"
         option("--inferences", type=positive, metavar="N", help=rounds)
         option("--source", type=Path, metavar="FILE", help="the model's .mlir, for the names of its ops")
         tool = "the vendor's iree-opt, for a dump in its own assembly (IREE_OPT, or beside torq-compile)"
@@ -104,8 +102,10 @@ examples:
     gaps = "charged"
 
     def add_more(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--debug", action="store_true", help="accepted; notes are always printed")
-        parser.add_argument("--host_profiling", action="store_true", help="accepted; the content of the log decides")
+        parser.add_argument("--debug", action="store_true", help="accepted, without effect: notes are always printed")
+        parser.add_argument(
+            "--host_profiling", action="store_true", help="accepted, without effect: the content of the log decides"
+        )
         parser.add_argument("--original_mlir_file", type=Path, dest="source", metavar="FILE", help="as --source")
         parser.add_argument("--perfetto_file", type=Path, metavar="FILE", help="also write a timeline here")
 

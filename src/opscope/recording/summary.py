@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..core.meaning import Carries, Does
+from ..core.meaning import Carries, Does, Party
 from ..core.provenance import Provenance
 from .language_model import LanguageModel
 
@@ -221,8 +221,10 @@ class OpTotal:
 class HostStage:
     """One stage of an inference as the application sees it: a part of its latency."""
 
-    name: str  # of host.STAGES, or the word of the tool that wrote it down
+    name: str  # one of host_times.STAGES, or the word of the tool that wrote it down
     ns: int
+    party: Party = Party.UNKNOWN
+    does: str = Does.UNKNOWN.label
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ from ..machine.corners import Corner, range_with
 from ..machine.target import Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
 from ..readers.torch.sources import name_of
-from ..recording.host_times import STAGES, Rows, between
+from ..recording.host_times import STAGES, Rows, between, stage_of
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
-from ..recording.summary import HostStage
 from .execution import Execution, loaded_from
 from .program_recording import recording_of
 
@@ -115,7 +114,7 @@ def _with_host(summaries: list[Summary], rows: Rows) -> Summary:
     from ..analysis.totals.summarise import typical
 
     medians = {stage: median_low(between(rows, *ends).tolist()) for stage, ends in STAGES.items()}
-    return replace(typical(summaries), host=tuple(HostStage(stage, ns) for stage, ns in medians.items() if ns))
+    return replace(typical(summaries), host=tuple(stage_of(stage, ns) for stage, ns in medians.items() if ns))
 
 
 def with_options(

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from ..recording.trace import Trace
     from .model_compiler import ModelCompiler
 
-_COMPILING = ("core", "graph", "machine", "program", "readers", "estimate", "compiler")
-_RUNNING = ("recording", "decode", "device", "analysis", "views", "workflows", "changes")
+COMPILING = (  # code that a program comes from
+    *("core", "options", "graph", "machine", "program", "recording", "readers", "estimate", "simulation", "compiler"),
+)
+RUNNING = ("decode", "device", "analysis", "views", "workflows", "changes")  # and a run, beside those
 
 Step = Callable[[str], None]  # told what is being done now
 
@@ -42,8 +44,8 @@ class Keys:
 
     @classmethod
     def of(cls, model_sha256: str, target: Target, options: ProfileOptions) -> Keys:
-        base = (__version__, code_of(*_COMPILING), model_sha256, repr(target), repr(compile_options(options)))
-        rest = code_of(*_RUNNING)
+        base = (__version__, code_of(*COMPILING), model_sha256, repr(target), repr(compile_options(options)))
+        rest = code_of(*RUNNING)
         return cls(digest_of(*base), digest_of(*base, rest, repr(options)))
 
 

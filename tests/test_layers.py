@@ -99,6 +99,17 @@ VENDOR_WORDS = (
     "codefusion",
     "code fusion",
     "sharc",
+    "hmx",
+    "hvx",
+    "qhas",
+    "sophgo",
+    "rknn",
+    "rockchip",
+    "tflm",
+    "tenstorrent",
+    "espressif",
+    "stedgeai",
+    "openvino",
 )
 VENDOR_PARTS = {"plugins", "readers"}
 

@@ -59,7 +59,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") -> list[Cell]:
-    """Every cell, models outermost, so that whoever takes them in order reads a model once.
+    """Every cell, models outermost, so that a worker that takes them in order reads a model once.
 
     `again` marks cells that are to be profiled although the store has them.
     """

@@ -23,7 +23,7 @@ class ReportOptions:
     advise: bool = field(default=True, metadata=shown("skip the what-if suggestions", flags=("--no-advice",)))
     planner: str | None = field(
         default=None,
-        metadata=shown("what another planner of the arena would save: best, or the name of an interpreter: tflm", "P"),
+        metadata=shown("what another planner of the arena would save: best, or the name of an interpreter", "P"),
     )
     battery: str | None = field(
         default=None, metadata=shown("how long it lasts, at --duty: 220mAh@3V or 1.2Wh", "B", group="battery")

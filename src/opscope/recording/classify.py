@@ -1,6 +1,6 @@
 """Words → meaning: what commands, spans, routes, lanes and ops of a foreign file, or of an old run, do.
 
-Whoever knows better fills the columns himself, and what is filled is left alone here. An op does what its kind does;
+A source that knows better fills the columns itself; what is filled is left alone here. An op does what its kind does;
 without one what its type says, and only what has no type is told from its name, which is its author's.
 """
 

@@ -23,7 +23,7 @@ class KindRow:
     """All commands of one core that have kind, thread group, memory and operand types in common; or its waits."""
 
     core: int
-    kind: str  # "sync" and "barrier" are waits for other commands, and of threads for each other
+    kind: str  # of waits: "sync" for other commands, "barrier" of threads for each other
     group: str
     memory: str
     types: str  # "float16, i8"
@@ -32,10 +32,7 @@ class KindRow:
     count: int
     out_bytes: int | None
     deviation: float | None  # of the commands' pcycles per KB of output
-
-    @property
-    def is_wait(self) -> bool:
-        return self.kind in ("sync", "barrier")
+    is_wait: bool = False
 
     @property
     def out_kb(self) -> float | None:

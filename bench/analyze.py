@@ -32,8 +32,8 @@ from measure import (
 )
 from peers import HTA
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from kineto_build import device_bound, launch_bound, two_streams
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.plugins.kineto_build import device_bound, launch_bound, two_streams
 
 TITLE = "Analyse a run: read its tables, find path, slack, causes, rollups, checks"
 SAMPLES = 40  # inferences of BERT-base, some 26,000 spans each

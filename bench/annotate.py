@@ -17,8 +17,8 @@ from typing import TextIO
 
 from measure import OPSCOPE, PYTHON, Row, Sample, main, progress, run_child
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from torq_dumps import DMA_IN, function, job, module
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.plugins.torq_dumps import DMA_IN, function, job, module
 
 TITLE = "Runtime logs: rows per second, and memory"
 ROWS, FEW_ROWS = 5_000_000, 1_000_000

@@ -1,7 +1,7 @@
 """Laws over a grid: networks × batches × cores of a card, then × devices; exit code 1 where one is broken.
 
 Each point is compiled and simulated in this program, without files of a run. `--docs` writes docs/grid.md from what
-came out. What is judged, and how, is in tests/support/law_grid.py, which tests share.
+came out. What is judged, and how, is in tests/support/device/law_grid.py, which tests share.
 """
 
 from __future__ import annotations
@@ -18,10 +18,20 @@ from time import perf_counter
 
 from measure import ROOT, progress
 
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-from law_grid import MOST_BATCH, NETWORKS, PRECISIONS, Case, Machine, Point, Violation, points_of, violations
+sys.path.insert(0, str(ROOT / "tests"))
 from opscope.core.units import format_seconds
 from opscope.zoo import names
+from support.device.law_grid import (
+    MOST_BATCH,
+    NETWORKS,
+    PRECISIONS,
+    Case,
+    Machine,
+    Point,
+    Violation,
+    points_of,
+    violations,
+)
 
 CARD, ULTRA, ULTRA_CORES = "aic100-std", "aic100-ultra", 16
 BATCHES = (1, 2, 8, 14, 16, 32, 64)

@@ -14,11 +14,11 @@ from time import perf_counter
 
 import orjson
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from kineto_build import launch_bound
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from opscope.importers.formats import read_profile
 from opscope.plugins.traces.kineto import Kineto
 from opscope.plugins.traces.trace_json import TraceJson
+from support.plugins.kineto_build import launch_bound
 
 EVENTS = 1_000_000
 

@@ -20,7 +20,8 @@ from opscope import api
 from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import ProgramIndex
 from opscope.core.meaning import Carries, Direction
-from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick, read_lanes
+from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
+from opscope.decode.lanes import read_lanes
 from opscope.device import Inference, collect
 from opscope.program.capture import encode_capture
 from opscope.program.program import (

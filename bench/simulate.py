@@ -15,14 +15,14 @@ import numpy as np
 
 from measure import Row, best_seconds, main
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from device_build import DMA, HMX, HVX, KINDS, READ, program_of
-from device_reference import Reference
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from opscope.device import Inference, collect
 from opscope.program.capture import encode_capture
 from opscope.program.program import COMMAND, NO_ROUTE, Program, StatsOptions
 from opscope.simulation import event_loop, simulate
 from opscope.simulation.tables import checked_tables
+from support.device.build import DMA, HMX, HVX, KINDS, READ, program_of
+from support.device.reference import Reference
 
 TITLE = "The simulated device: commands per second, and ratios to loops in Python"
 CORES = 64

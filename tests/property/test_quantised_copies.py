@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from float_models import saved, weights
 from opscope.core.precisions import precision_of
 from opscope.quantization.copies import load_fixed, make_copy
 from opscope.quantization.errors import output_differences
 from opscope.quantization.samples import RandomSamples
+from support.models.float_models import saved, weights
 
 
 @settings(max_examples=12, deadline=None)

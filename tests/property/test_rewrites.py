@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drawn_networks import Drawing
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx import editor
 from opscope.rewrites.rewrite import RewriteError, everywhere
-from rewriting import assert_same
+from support.rewrites.drawn_networks import Drawing
+from support.rewrites.rewriting import assert_same
 
 TOLERANCE = 1e-4  # of the largest output: many rewrites, each exact to rounding
 

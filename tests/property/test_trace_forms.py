@@ -8,7 +8,7 @@ from test_decode import Profiled, profiles
 
 from opscope.decode import Barriers, Threads, merge_traces
 from opscope.views.timeline.perfetto_spans import ORDERING_FLOW
-from trace_forms import Reader, both, from_json
+from support.viewers.trace_forms import Reader, both, from_json
 
 
 @given(profiles(), st.sampled_from(Threads), st.sampled_from(Barriers))

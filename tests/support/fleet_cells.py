@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opscope.workflows.record import Recorded
 
 # of processes that import this: also the opscope that is tested, wherever another one may be installed
-PYTHON_PATH = os.pathsep.join([str(Path(__file__).parent), str(Path(opscope.__file__).parents[1])])
+PYTHON_PATH = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(opscope.__file__).parents[1])])
 CREATED = "2026-11-16T08:00:00+00:00"
 
 
@@ -97,9 +97,7 @@ def rows(origin: Origin, found: Recorded | None = None) -> tuple[dict[str, objec
     """A cell with figures, and its ops."""
     profile = found or recorded(target=origin.target)
     figures = of_run(profile.run, label="")
-    return cell_row(origin, figures, profile.run, profile.findings, seconds=0.5), op_columns(
-        origin, figures, profile.run
-    )
+    return cell_row(origin, figures, profile.run, profile.findings, seconds=0.5), op_columns(figures, profile.run)
 
 
 def act(cell: Cell, job: Job, models: Models, folder: Path | None) -> Recorded:

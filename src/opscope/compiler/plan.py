@@ -87,3 +87,11 @@ def channel_axis(op: Op, graph: Graph) -> int:
     """The axis of an op's output along which its weights are split: that of the produced channels."""
     axis = op.attributes.get("channel_axis")
     return axis if isinstance(axis, int) else len(graph.tensors[op.outputs[0]].shape or ()) - 1
+
+
+_ENOUGH_STEPS = 3  # weight tiles, whose results pass through a double buffer
+
+
+def leaves_by_tiles(steps: float) -> bool:
+    """Whether a product can be streamed out as it is made, with so many weight tiles, and needs no slices of rows."""
+    return steps > _ENOUGH_STEPS

@@ -208,6 +208,7 @@ def _sent_to_devices(own: Box, boxes: set[tuple[int, Box]]) -> float:
 # ---- the price of an exchange, without saying who sends what ------------------------------------------------------
 
 _AXES = 8  # of a tensor that may be cut
+_ONE_DEVICE = (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,8 @@ class _Groups:
     lanes: Numbers  # those of the first box, then those of the second …
     first: Numbers  # box → its first lane in `lanes`
     box: Numbers  # lane in `lanes` → its box
+    enough: Floats  # lane in `lanes` → volume of its box that it has to hold, to hold all of it
+    box_of: Numbers  # lane → its box; -1: none, as of all lanes behind the last one
     home: npt.NDArray[np.bool_]  # box, device: whether a lane of the device has it
 
 
@@ -235,13 +238,19 @@ def _groups(found: Sharding, *, by_device: bool) -> _Groups:
         for axis, start, end in found.boxes[lanes[0]]:
             low[number, axis], high[number, axis] = start, end
     sizes = [len(lanes) for lanes in members.values()]
+    each = np.array([lane for lanes in members.values() for lane in lanes], np.int64)
+    volume, boxes = (high - low).prod(axis=1), np.repeat(np.arange(len(sizes)), sizes)
+    box_of = np.full(found.of_cores * home.shape[1] + 1, -1)
+    box_of[each] = boxes
     return _Groups(
         low,
         high,
-        (high - low).prod(axis=1),
-        np.array([lane for lanes in members.values() for lane in lanes], np.int64),
+        volume,
+        each,
         np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
-        np.repeat(np.arange(len(sizes)), sizes),
+        boxes,
+        volume[boxes] - _CLOSE,
+        box_of,
         home,
     )
 
@@ -267,25 +276,33 @@ def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
     if held is needed:
         return Moved()
     have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
-    common = np.minimum(want.high[:, None], have.high) - np.maximum(want.low[:, None], have.low)
-    overlap = np.clip(common, 0.0, None).prod(axis=2)  # wanted box, held box
+    axes = 1 + max((cut.axis for cut in (*held.cuts, *needed.cuts)), default=REDUCED)  # behind them all boxes are whole
+    common = np.minimum(want.high[:, None, :axes], have.high[:, :axes])
+    common -= np.maximum(want.low[:, None, :axes], have.low[:, :axes])
+    overlap = np.multiply.reduce(np.maximum(common, 0.0, out=common), axis=2)  # wanted box, held box
     overlap[overlap < _CLOSE] = 0.0
-    box_of = np.full(1 + max(int(have.lanes.max()), int(want.lanes.max())), -1)
-    box_of[have.lanes] = have.box
-    own = box_of[want.lanes]
-    enough = (own >= 0) & (overlap[want.box, own] > want.volume[want.box] - _CLOSE)
+    own = have.box_of[np.minimum(want.lanes, len(have.box_of) - 1)]
+    enough = (own >= 0) & (overlap[want.box, own] > want.enough)
     overlap[np.logical_and.reduceat(enough, want.first)] = 0.0  # everybody who wants it has it
     least, most = np.minimum.reduceat(own, want.first), np.maximum.reduceat(own, want.first)
     alike = np.flatnonzero((least == most) & (least >= 0))
     overlap[alike, least[alike]] = 0.0
-    devices = want.home.argmax(axis=1)
-    homes = np.zeros((len(have.volume), 1 + max(*held.devices, *needed.devices)), np.bool_)
+    if held.devices == needed.devices == _ONE_DEVICE:  # everybody is near, and nothing leaves the device
+        alone = np.minimum(np.add.accumulate(overlap)[-1], have.volume)
+        return Moved(float(alone.sum()), float(alone.max()))
+    return _moved_between_devices(overlap, have, want, devices=1 + max(*held.devices, *needed.devices))
+
+
+def _moved_between_devices(overlap: Floats, have: _Groups, want: _Groups, *, devices: int) -> Moved:
+    """What is moved of so much of each wanted box, that each held box has, within devices and between them."""
+    homes = np.zeros((len(have.volume), devices), np.bool_)
     homes[:, : have.home.shape[1]] = have.home
-    near = homes[:, devices].T
+    wanted_on = want.home.argmax(axis=1)
+    near = homes[:, wanted_on].T
     bus = np.zeros((homes.shape[1], len(have.volume)))
-    np.add.at(bus, devices, overlap * near)
+    np.add.at(bus, wanted_on, overlap * near)
     bus = np.minimum(bus, have.volume)
     far = np.zeros_like(bus)
-    np.add.at(far, devices, overlap * ~near)
+    np.add.at(far, wanted_on, overlap * ~near)
     link = np.bincount(homes.argmax(axis=1), np.minimum(far, have.volume).sum(axis=0))
     return Moved(float(bus.sum(axis=1).max()), float(bus.max()), float(link.max()))

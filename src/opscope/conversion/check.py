@@ -86,13 +86,14 @@ def compared(wanted: Outputs, found: Outputs, *, model: str) -> tuple[OutputDiff
 
 def _places(wanted: Sequence[str], found: Sequence[str]) -> list[int]:
     """Where each output is: by its name, as far as letters and digits go, else by its place."""
-    plain = {_plain(name): place for place, name in enumerate(found)}
-    named = [plain.get(_plain(name)) for name in wanted]
+    plain = {plain_name(name): place for place, name in enumerate(found)}
+    named = [plain.get(plain_name(name)) for name in wanted]
     known = [place for place in named if place is not None]
     return known if len(set(known)) == len(wanted) else list(range(len(wanted)))
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """What is left of a name in the formats of all tools."""
     return "".join(letter for letter in name if letter.isalnum())
 
 

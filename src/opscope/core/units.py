@@ -33,8 +33,8 @@ def format_seconds(seconds: float | None) -> str:
         return UNKNOWN
     for unit, step in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if abs(seconds) >= step:
-            return f"{_digits(seconds / step, 3)} {unit}"
-    return f"{_digits(seconds * 1e9, 3)} ns"
+            return f"{format_digits(seconds / step, 3)} {unit}"
+    return f"{format_digits(seconds * 1e9, 3)} ns"
 
 
 def format_ns(ns: float | None) -> str:
@@ -55,11 +55,11 @@ def format_joules(joules: float | None) -> str:
         return UNKNOWN
     for unit, step in (("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
         if abs(joules) >= step:
-            return f"{_digits(joules / step, 4)} {unit}"
-    return f"{_digits(joules * 1e9, 4)} nJ"
+            return f"{format_digits(joules / step, 4)} {unit}"
+    return f"{format_digits(joules * 1e9, 4)} nJ"
 
 
-def _digits(value: float, digits: int) -> str:
+def format_digits(value: float, digits: int = 3) -> str:
     """So many significant digits, but never an exponent: 1,234 rather than 1.23e+03."""
     whole = abs(value) >= 10 ** (digits - 1)
     return f"{value:,.0f}" if whole else f"{value:,.{digits}g}"
@@ -67,6 +67,11 @@ def _digits(value: float, digits: int) -> str:
 
 def format_count(count: float | None) -> str:
     return UNKNOWN if count is None else f"{count:,.0f}"
+
+
+def format_counted(count: int, word: str) -> str:
+    """`1 op`, `2,000 ops`."""
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def format_percent(share: float | None, digits: int = 1) -> str:

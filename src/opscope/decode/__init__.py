@@ -2,7 +2,7 @@
 
 from .buffer import Buffer, decode_buffer
 from .check import ForeignBufferError, check_buffer
-from .lanes import LaneIndex, read_lanes
+from .lanes import LaneIndex
 from .spans import Barriers, Threads, decode_trace, merge_traces, origin_tick
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "decode_trace",
     "merge_traces",
     "origin_tick",
-    "read_lanes",
 ]

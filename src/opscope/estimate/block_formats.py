@@ -21,7 +21,7 @@ from dataclasses import replace
 from ..graph.graph import ABSENT, DType, Graph, Op, Role
 from ..graph.kinds import Family
 from .canonical import fold_constants
-from .quantiser import FLOATS
+from .quantiser import is_float
 from .work import DEQUANTIZE
 
 QUANTIZE = "quantize_mxint8"
@@ -54,13 +54,9 @@ def store_weights(graph: Graph) -> Graph:
 
 def _is_matrix(graph: Graph, tensor: int) -> bool:
     """Whether a tensor is a float constant with at least two axes longer than 1."""
-    if not _is_float(graph, tensor) or graph.tensors[tensor].role is not Role.CONSTANT:
+    if not is_float(graph, tensor) or graph.tensors[tensor].role is not Role.CONSTANT:
         return False
     return sum(extent > 1 for extent in graph.tensors[tensor].shape or ()) > 1
-
-
-def _is_float(graph: Graph, tensor: int) -> bool:
-    return tensor != ABSENT and graph.tensors[tensor].dtype in FLOATS
 
 
 def store_cache(graph: Graph) -> Graph:
@@ -110,7 +106,7 @@ def _carried(op: Op) -> tuple[int, ...]:
 
 
 def _after_inputs(graph: Graph) -> set[int]:
-    found = {t for t in graph.inputs if _is_float(graph, t)}
+    found = {t for t in graph.inputs if is_float(graph, t)}
     for op in graph.ops:
         if op.kind in _CARRIES and not found.isdisjoint(_carried(op)):
             found.update(op.outputs)
@@ -118,7 +114,7 @@ def _after_inputs(graph: Graph) -> set[int]:
 
 
 def _before_outputs(graph: Graph) -> set[int]:
-    found = {t for t in graph.outputs if _is_float(graph, t)}
+    found = {t for t in graph.outputs if is_float(graph, t)}
     for op in reversed(graph.ops):
         if op.kind in _CARRIES and not found.isdisjoint(op.outputs):
             found.update(_carried(op), op.outputs)  # all parts of what is split are stored alike
@@ -141,8 +137,8 @@ def _fused_cache(graph: Graph) -> set[int]:
     given, given_out = frozenset(graph.inputs), frozenset(graph.outputs)
     found: set[int] = set()
     for op in (op for op in graph.ops if op.kind == "attention"):
-        ranks = {_rank(graph, t) for t in given_out.intersection(op.outputs[1:]) if _is_float(graph, t)}
-        found.update(t for t in given.intersection(op.inputs[1:]) if _is_float(graph, t) and _rank(graph, t) in ranks)
+        ranks = {_rank(graph, t) for t in given_out.intersection(op.outputs[1:]) if is_float(graph, t)}
+        found.update(t for t in given.intersection(op.inputs[1:]) if is_float(graph, t) and _rank(graph, t) in ranks)
     return found
 
 
@@ -160,7 +156,7 @@ def _fresh_keys(graph: Graph) -> set[int]:
             multiplied.update(both)
         elif op.family in (Family.MOVE, Family.VIEW) and not multiplied.isdisjoint(op.outputs):
             multiplied.update(op.inputs)
-    return {t for t in multiplied if _is_float(graph, t)}
+    return {t for t in multiplied if is_float(graph, t)}
 
 
 class _CacheStorage:
@@ -189,7 +185,7 @@ class _CacheStorage:
     def _operand(self, op: Op, tensor: int, *, extends: bool) -> int:
         """Return what an op reads: an op that extends the cache its format, any other one floats."""
         is_cached = tensor in self.cached
-        if not _is_float(self.graph, tensor) or is_cached == extends:
+        if not is_float(self.graph, tensor) or is_cached == extends:
             return tensor
         return self._convert(tensor, DEQUANTIZE[_CACHE] if is_cached else QUANTIZE, op)
 

@@ -169,6 +169,7 @@ def _moving(tasks: Sequence[Task], graph: Graph, machine: Machine, plan: MemoryP
             written={routes.activations: routes.written(step, op, work)},
             coded=routes.constants(op, work) if ratio != 1.0 else {},
             ratio=ratio,
+            images=images,
             own_share=own,
             linked_bytes=shared.linked_bytes,
         )

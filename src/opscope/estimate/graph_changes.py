@@ -13,9 +13,9 @@ from ..core.units import Bytes
 from ..graph.graph import ABSENT, Attribute, DType, Graph, Op, Role, Tensor
 from ..graph.kinds import Family
 from ..machine.target import Target
+from .quantiser import FLOATS
 from .work import number, numbers
 
-_FLOATS = (DType.F64, DType.F32, DType.F16, DType.BF16)
 _SPATIAL_RANK = 4
 # Output channels of these do not depend on input channels.
 _DEFINES_CHANNELS = (Family.CONTRACTION, Family.RECURRENT, Family.CONTROL, Family.OPAQUE)
@@ -28,7 +28,7 @@ def quantise_weights(graph: Graph) -> Graph | None:
         for op in graph.ops
         if op.family is Family.CONTRACTION and len(op.inputs) > 1 and _is_constant(graph, op.inputs[1])
     }
-    heavy = {t for t in heavy if graph.tensors[t].dtype in _FLOATS}
+    heavy = {t for t in heavy if graph.tensors[t].dtype in FLOATS}
     if not heavy:
         return None
     tensors = tuple(_as_int8(t) if i in heavy else t for i, t in enumerate(graph.tensors))
@@ -36,7 +36,7 @@ def quantise_weights(graph: Graph) -> Graph | None:
 
 
 def _as_int8(tensor: Tensor) -> Tensor:
-    if tensor.dtype not in _FLOATS:
+    if tensor.dtype not in FLOATS:
         return tensor
     stored = None if tensor.stored_bytes is None else Bytes(tensor.stored_bytes * 8 // tensor.dtype.bits)
     return replace(tensor, dtype=DType.I8, stored_bytes=stored)

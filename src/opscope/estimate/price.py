@@ -68,6 +68,7 @@ class Task:
     coded: Mapping[str, int] = field(default_factory=dict)  # of the traffic, weights that travel compressed
     ratio: float = 1.0  # bytes of weights for each of those
     input_layout_cycles: float = 0.0  # of them, those for inputs of the network
+    images: int = 1  # of the batch that it is for
     own_share: float = 1.0  # of a device's work, where devices share images: that of the one that has most of them
     linked_bytes: int = 0  # that a device sends to others before it
     state_bytes: int = 0  # of a recurrent op, handed from step to step
@@ -110,16 +111,20 @@ def without_weight_load(engine: Engine) -> Engine:
 
 
 def price(task: Task, engine: Engine, machine: Machine) -> Cost:
-    """Return the cost of one trip on all cores, or on one of them where that is cheaper: small ops gain nothing.
+    """Return the cost of one trip on all cores, each of which has a part of the op, or whole images of the batch; or on
+    one of them where that is cheaper: small ops gain nothing.
 
     So do those of a loop's body, which wait for each other in every trip.
     """
     if machine.sharing is Sharing.IMAGES and machine.devices > 1:
         return price(_of_device(task, machine.devices), engine, replace(machine, devices=1))
-    shared = _price(task, engine, machine)
+    ways = [_price(task, engine, machine)]
     if machine.lanes > 1:
         alone = _price(task, engine, replace(machine, devices=1, cores=1))
-        shared = alone if alone.total < shared.total or task.op.trips != 1 else shared
+        ways = [*ways, alone] if task.op.trips == 1 else [alone]
+    if task.op.trips == 1 and machine.devices == 1 < machine.cores and not task.images % machine.cores:
+        ways.append(_price(task, engine, machine, by_images=True))
+    shared = min(ways, key=lambda cost: cost.total)
     return Cost((*shared.parts, *_linked(task, machine)))
 
 
@@ -136,6 +141,7 @@ def _of_device(task: Task, devices: int) -> Task:
     return replace(
         task,
         work=own,
+        images=round(task.images * share),
         traffic={name: size // devices for name, size in task.traffic.items()},
         written={name: size // devices for name, size in task.written.items()},
         outputs=round(task.outputs * share),
@@ -175,21 +181,26 @@ def _linked(task: Task, machine: Machine) -> list[Part]:
     return [Part(EXCHANGE, Cycles(link.start + task.linked_bytes * link.per_byte), overlaps=False)]
 
 
-def _price(task: Task, engine: Engine, machine: Machine) -> Cost:
-    """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not."""
+def _price(task: Task, engine: Engine, machine: Machine, *, by_images: bool = False) -> Cost:
+    """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not.
+
+    Cores that have images each have nothing to exchange, but all weights enter every one of them.
+    """
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
-    stages = [stage for stage in _stages(task, engine, units) if stage.cycles]
+    entering = machine.lanes if by_images else 1  # how often, of which each lane counts its share
+    stages = [stage for stage in _stages(task, engine, units, entering=entering) if stage.cycles]
     uneven = _uneven_units(task, engine, machine) * (1.0 if task.work.macs else uneven_tiles(task, machine, units))
     parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
-    parts += _unpacking(task, machine)
+    parts += _unpacking(task, machine, entering)
     parts += moving_parts(task, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
         cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
-        cycles += (1 - 1 / machine.lanes) * min(task.input_layout_cycles, _entering(task, engine))
+        if not by_images:
+            cycles += (1 - 1 / machine.lanes) * min(task.input_layout_cycles, _entering(task, engine))
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
     parts += _reordering(task, machine)
-    parts += _exchange(task, machine)
+    parts += [] if by_images else _exchange(task, machine)
     if parts:
         parts += _control(task, engine, machine)
     if parts:
@@ -331,7 +342,7 @@ def launch_cycles(engine: Engine | None) -> float:
     return 0.0 if engine is None or engine.launch_cycles is None else engine.launch_cycles.value
 
 
-def _unpacking(task: Task, machine: Machine) -> list[Part]:
+def _unpacking(task: Task, machine: Machine, entering: int) -> list[Part]:
     """Return the cost of converting weights that are stored in blocks, or as integers that floats meet.
 
     It is done by the engine that has the kernel for it, else at the rate at which types are converted. It goes on tile
@@ -351,7 +362,7 @@ def _unpacking(task: Task, machine: Machine) -> list[Part]:
             cycles = (work.packed_bytes + work.unpacked_bytes) / (rate[0].value * rate[1].value)
         else:  # a target without the kernel does not take weights in blocks
             continue
-        return [Part(engine.name, Cycles(cycles / (machine.lanes * engine.units)), figures=figures)]
+        return [Part(engine.name, Cycles(cycles * entering / (machine.lanes * engine.units)), figures=figures)]
     return []
 
 
@@ -368,8 +379,9 @@ class _Stage:
     figures: tuple[Figure, ...]
 
 
-def _stages(task: Task, engine: Engine, units: int = 1) -> tuple[_Stage, ...]:
-    """What an engine does for an op, one after the other, on a single lane of so many units that share it.
+def _stages(task: Task, engine: Engine, units: int = 1, *, entering: int = 1) -> tuple[_Stage, ...]:
+    """What an engine does for an op, one after the other, on a single lane of so many units that share it, if weights
+    enter it so often.
 
     A published kernel cost takes precedence over the rate of a family of work, and that over the peak rate.
     """
@@ -385,7 +397,7 @@ def _stages(task: Task, engine: Engine, units: int = 1) -> tuple[_Stage, ...]:
     if rate is not None and not work.macs:
         return (_Stage((work.read_bytes + work.write_bytes) / (rate[0].value * rate[1].value), rate),)
     elements = engine.rate(engine.element_ops_per_cycle, dtype)
-    stages = list(_product(task, engine, rate, units)) if work.macs else []
+    stages = list(_product(task, engine, rate, units, entering)) if work.macs else []
     in_passing = bool(stages) and bool(engine.output_elements_per_cycle)  # the output stage applies activations
     if work.element_ops and elements is not None and not in_passing:
         growth = (
@@ -395,7 +407,9 @@ def _stages(task: Task, engine: Engine, units: int = 1) -> tuple[_Stage, ...]:
     return tuple(stages)
 
 
-def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None, units: int) -> tuple[_Stage, ...]:
+def _product(
+    task: Task, engine: Engine, rate: tuple[Figure, Figure] | None, units: int, entering: int
+) -> tuple[_Stage, ...]:
     """Multiply-accumulates, with padding to full tiles and waves: a matrix engine computes whole tiles only.
 
     Weights stream in and results leave while the array computes: the slowest of the three decides. Where results leave
@@ -415,7 +429,7 @@ def _product(task: Task, engine: Engine, rate: tuple[Figure, Figure] | None, uni
         found, apart = blocks[:1] or [_Stage(cycles, figures)], blocks[1:]
     if engine.weight_bytes_per_cycle is not None and found:
         load = engine.weight_bytes_per_cycle
-        found.append(_Stage(work.weight_bytes / load.value, (load,)))
+        found.append(_Stage(entering * work.weight_bytes / load.value, (load,)))
     leaves = engine.rate(engine.output_elements_per_cycle, dtype)
     results = [] if leaves is None else [_Stage(task.outputs / leaves.value, (leaves,))]
     table = engine.lookup_elements_per_cycle

@@ -68,7 +68,7 @@ def _store_weights(graph: Graph, dtype: DType) -> Graph:
             is_weights[t] = is_weights.get(t, True) and place == _WEIGHTS and _is_product(op, graph)
     tensors = tuple(
         change_dtype(tensor, dtype)
-        if is_weights.get(t) and _is_float(graph, t) and tensor.role is Role.CONSTANT
+        if is_weights.get(t) and is_float(graph, t) and tensor.role is Role.CONSTANT
         else tensor
         for t, tensor in enumerate(graph.tensors)
     )
@@ -110,10 +110,11 @@ def _is_product(op: Op, graph: Graph) -> bool:
 
 def _values(graph: Graph, tensors: Sequence[int]) -> list[int]:
     """Return those of the tensors that are float and not constant."""
-    return [t for t in tensors if _is_float(graph, t) and graph.tensors[t].role is not Role.CONSTANT]
+    return [t for t in tensors if is_float(graph, t) and graph.tensors[t].role is not Role.CONSTANT]
 
 
-def _is_float(graph: Graph, tensor: int) -> bool:
+def is_float(graph: Graph, tensor: int) -> bool:
+    """Whether an operand is there and holds floats."""
     return tensor != ABSENT and graph.tensors[tensor].dtype in FLOATS
 
 
@@ -200,7 +201,7 @@ class _Pairs:
     def _is_stored_as_integers(self, op: Op, tensor: int) -> bool:
         """Whether an operand of an op in integers is a constant that becomes integers; a single number is part of the
         rescaling instead."""
-        if not _is_float(self.graph, tensor) or self.graph.tensors[tensor].role is not Role.CONSTANT:
+        if not is_float(self.graph, tensor) or self.graph.tensors[tensor].role is not Role.CONSTANT:
             return False
         takes = op.family is Family.CONTRACTION or op.kind in _FOLLOWS_WITH_CONSTANTS
         return takes and self.graph.tensors[tensor].elements != 1

@@ -185,7 +185,7 @@ def add_recorded(
         "batch": row["batch"] or origin.options.get("batch"),
         "run": None if folder is None else f"runs/{origin.id}",
     }
-    store.add(row, None if job.keep == ROWS else op_columns(origin, figures, run))
+    store.add(row, None if job.keep == ROWS else op_columns(figures, run))
 
 
 def _without_figures(store: Store, origin: Origin, status: str, reason: str, seconds: float) -> Outcome:

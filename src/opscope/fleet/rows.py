@@ -158,7 +158,7 @@ def moment(text: str) -> datetime:
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
 
 
-def op_columns(origin: Origin, figures: Figures, run: Run) -> Columns:
+def op_columns(figures: Figures, run: Run) -> Columns:
     """Every op of a cell, with what the comparison needs of it and what the summary has besides."""
     totals = {total.op: total for total in run.summary.ops}
     ops = figures.ops
@@ -270,4 +270,4 @@ def rows_of_run(
         versions={"opscope": __version__},
     )
     row = cell_row(origin, figures, run, findings, seconds=0.0) | {"seconds": None, "run": str(folder.resolve())}
-    return row, op_columns(origin, figures, run)
+    return row, op_columns(figures, run)

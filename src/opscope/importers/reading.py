@@ -8,7 +8,6 @@ import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from ..core.errors import ImportFileError, os_reason, printable
 
@@ -21,7 +20,6 @@ _UTF8_MARK, _UTF16_MARKS = codecs.BOM_UTF8, (codecs.BOM_UTF16_LE, codecs.BOM_UTF
 _CHUNK = 1 << 20
 _PACKED_CHUNK = 1 << 16  # inflates to 64 MB at the very most
 _MOST_RATIO, _SMALL_BYTES = 100, 1 << 26  # text deflates 5 to 30 times; a bomb, a thousand times
-T = TypeVar("T")
 
 
 def head_of(path: Path) -> bytes:

@@ -23,7 +23,6 @@ from .samples import FileSamples, RandomSamples, Samples
 from .worker import PROGRESS
 
 Step = Callable[[str], None]
-Shapes = Mapping[str, tuple[int, ...]]
 
 _LONGEST_S = 6 * 3600
 _LOOK_S = 0.3  # between looks at how far the process is

@@ -9,7 +9,15 @@ from typing import NamedTuple, TextIO
 
 from ..core.errors import printable
 from ..core.json_files import PRODUCER, write_json
-from ..core.units import UNKNOWN, format_bytes, format_joules, format_latency, format_percent, format_seconds
+from ..core.units import (
+    UNKNOWN,
+    format_bytes,
+    format_counted,
+    format_joules,
+    format_latency,
+    format_percent,
+    format_seconds,
+)
 from ..fleet.schema import OK
 from ..machine.entry import WHY
 from ..views.markdown import safe, table
@@ -103,7 +111,7 @@ def head_line(found: Bakeoff) -> str:
     """`kws: 12 rows on 10 chips, 2 without a latency`"""
     chips = len({row.target for row in found.rows})
     without = f", {len(found.without)} without a latency" if found.without else ""
-    return f"{found.model}: {_counted(len(found.rows), 'row')} on {_counted(chips, 'chip')}{without}"
+    return f"{found.model}: {format_counted(len(found.rows), 'row')} on {format_counted(chips, 'chip')}{without}"
 
 
 def words_below(found: Bakeoff) -> Iterator[str]:
@@ -236,7 +244,3 @@ def why(row: BakeoffRow) -> str:
         }
         told = f"cost not known of {'; '.join(f'{listed}: {reason}' for reason, listed in ops.items())}"
     return f"{told}; does not fit: {fits_text(row)}" if row.fits is False else told
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -190,10 +190,10 @@ def add(plan: Blueprint, at: str, a: Value, b: Value, *, activation: str = "") -
     )
 
 
-def flat_mean(plan: Blueprint, pool_at: str, flatten_at: str, x: Value) -> Value:
+def flat_mean(plan: Blueprint, at: str, x: Value) -> Value:
     """Average over height and width and flatten to (batch, channels)."""
-    pooled = plan.step("GlobalAveragePool", pool_at, [x], (*x.shape[:2], 1, 1), rms=x.rms, span=x.span)
-    return plan.step("Flatten", flatten_at, [pooled], x.shape[:2], rms=x.rms, span=x.span, attributes={"axis": 1})
+    pooled = plan.step("GlobalAveragePool", at, [x], (*x.shape[:2], 1, 1), rms=x.rms, span=x.span)
+    return plan.step("Flatten", "", [pooled], x.shape[:2], rms=x.rms, span=x.span, attributes={"axis": 1})
 
 
 def dense(plan: Blueprint, at: str, x: Value, units: int, *, activation: str = "") -> Value:
@@ -216,7 +216,7 @@ def dense(plan: Blueprint, at: str, x: Value, units: int, *, activation: str = "
 
 def classify(plan: Blueprint, x: Value, classes: int, *, at: str = "fc") -> None:
     """End an image classifier: the mean of each channel, a fully connected layer, the output."""
-    plan.output("output", dense(plan, at, flat_mean(plan, "avgpool", "", x), classes))
+    plan.output("output", dense(plan, at, flat_mean(plan, "avgpool", x), classes))
 
 
 def kernel_weight(at: str, shape: tuple[int, ...], fan_in: int, rms: float, *, channel_axis: int) -> Weight:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analyse_build import run_of
 from opscope.analysis.graph_patterns import DataFlow
 from opscope.program.program import OpInfo
 from opscope.recording.run import GRAPH_EDGE
+from support.recording.analyse_build import run_of
 
 
 def flow(kinds: dict[str, str], *edges: tuple[str, str]) -> tuple[DataFlow, dict[str, int]]:

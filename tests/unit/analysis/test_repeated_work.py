@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analyse_build import run_of
-from build import Sketch
-from compiler_build import KB, build, small_target
 from opscope.analysis.repeated_work import repeated_work
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.graph.graph import DType
 from opscope.recording.run import CommandTable
+from support.build import Sketch
+from support.compiler.build import KB, build, small_target
+from support.recording.analyse_build import run_of
 
 
 def test_of_two_parts_of_a_batch_only_the_one_that_all_cores_compute_counts() -> None:

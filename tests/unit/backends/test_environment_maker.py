@@ -13,7 +13,7 @@ from opscope.backends import environment_maker, environments
 from opscope.backends.making import Making
 from opscope.core.errors import UsageError
 from opscope.core.manifest import Environment, Unpacked
-from toolchains import STUB, finishing, offer, program
+from support.plugins.toolchains import STUB, finishing, offer, program
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def test_what_a_killed_setup_left_is_not_found_and_is_removed_by_the_next(
 import os, signal, sys
 from types import ModuleType
 import pytest
-from toolchains import finishing, STUB
+from support.plugins.toolchains import finishing, STUB
 from opscope.backends import environment_maker
 def finish(making):
     for name in STUB.programs:
@@ -98,8 +98,8 @@ with pytest.MonkeyPatch.context() as patch:
     plan = environment_maker.plan(finishing(patch, finish))
     environment_maker.make(plan, is_agreed=False, report=print)
 """
-    support = Path(__file__).parents[2] / "support"
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(support), *sys.path])}
+    tests = Path(__file__).parents[2]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
     killed = subprocess.run([sys.executable, "-c", code], env=variables, check=False)
     assert killed.returncode == -9
     environment = finishing(monkeypatch, programs)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opscope.backends import environments, registry
 from opscope.core.errors import ProfilerError, UsageError
 from opscope.core.manifest import BackendEntry, Manifest, Option
-from toolchains import STUB, offer, program
+from support.plugins.toolchains import STUB, offer, program
 
 
 @pytest.fixture(autouse=True)

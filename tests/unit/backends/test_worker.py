@@ -13,7 +13,7 @@ import pytest
 from opscope.backends import worker
 from opscope.backends.process import checked_answer, run_worker, work_folder
 from opscope.core.errors import ModelError, UsageError
-from toolchains import pythons
+from support.plugins.toolchains import pythons
 
 OTHER = next(iter(pythons()), None)  # the oldest that the protocol works with
 INTERPRETERS = [

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from measured_rows import make_networks, rows_of, seconds_on
 from opscope.calibration.calibrate import Calibrated, calibrate
 from opscope.calibration.fit import Priors, fit, solved
 from opscope.calibration.measurements import Measurement
@@ -18,6 +17,7 @@ from opscope.core.errors import UsageError
 from opscope.machine import catalogue
 from opscope.machine.catalogue import with_figures
 from opscope.machine.target import Figure, Target
+from support.estimate.measured_rows import make_networks, rows_of, seconds_on
 
 
 @pytest.fixture(scope="module")

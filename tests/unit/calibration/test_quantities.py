@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from measured_rows import make_networks, rows_of
 from opscope.calibration.calibrate import Calibrated, calibrate, judged
 from opscope.calibration.measurements import Measurement, contradictions, read_measurements, repeated_once
 from opscope.calibration.priced import Models
@@ -23,6 +22,7 @@ from opscope.machine import catalogue
 from opscope.machine.catalogue import with_figures
 from opscope.machine.target import Compression, Figure, Target
 from opscope.options import ReportOptions
+from support.estimate.measured_rows import make_networks, rows_of
 
 NAMES = ("kws", "small", "fc-wide", "mobile", "vit", "resnet")
 OTHERS = (Quantity.ENERGY, Quantity.RAM)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from measured_rows import make_networks
 from opscope.calibration.calibrate import calibrate
 from opscope.calibration.measurements import read_measurements, repeated_once
 from opscope.calibration.priced import Models
@@ -27,6 +26,7 @@ from opscope.recording.recording import OpRecord, Placed, Recording
 from opscope.recording.summary import Latency
 from opscope.recording.trace import COUNTER, EDGE, SPAN, Trace
 from opscope.workflows.record import analysed
+from support.estimate.measured_rows import make_networks
 
 
 @pytest.fixture(scope="module")

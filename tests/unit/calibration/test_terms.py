@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from measured_rows import make_networks, seconds_on
 from opscope.calibration.quantities import Quantity
 from opscope.calibration.terms import CLOCK, Terms, fitted_keys, is_common, makes, terms_of, values_of
 from opscope.estimate.estimator import estimate
@@ -20,6 +19,7 @@ from opscope.machine.catalogue import with_figures
 from opscope.machine.corners import is_rate
 from opscope.machine.target import Figure, Target
 from opscope.readers import graph_of
+from support.estimate.measured_rows import make_networks, seconds_on
 
 NAMES = ("kws", "mobile", "vit")
 TARGETS = (  # and a precision that they run

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from device_build import DMA, HVX, READ, ROUTES, WRITE, Step, program_of
 from opscope.changes.changes import Change, parse_change, parse_changes, retime_program, scale_ops, with_predictions
 from opscope.core.errors import UsageError
 from opscope.program.program import OpInfo, Program
 from opscope.recording.finding import UPPER_BOUND, WHAT_IF, Finding, Findings, Prediction
 from opscope.simulation import simulate
+from support.device.build import DMA, HVX, READ, ROUTES, WRITE, Step, program_of
 
 
 def two_ops() -> Program:

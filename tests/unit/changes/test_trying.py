@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from device_build import HVX, Step, program_of
 from opscope import api
 from opscope.changes import trials as trying
 from opscope.changes.changes import parse_change
@@ -19,6 +18,7 @@ from opscope.options import ProfileOptions
 from opscope.simulation import simulate
 from opscope.workflows.model_compiler import ModelCompiler
 from opscope.zoo import Recipe, make
+from support.device.build import HVX, Step, program_of
 
 
 @pytest.mark.parametrize("name", sorted(targets.catalogue()))

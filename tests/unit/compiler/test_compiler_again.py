@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from build import Sketch
-from compiler_build import KB, small_target
 from opscope.compiler import PASSES, Compiler, compile_graph
 from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.plan import Plan
@@ -20,6 +18,8 @@ from opscope.machine import catalogue as targets
 from opscope.machine.corners import Corner, at_corner
 from opscope.options import CompileOptions
 from opscope.program.program_file import encode_program
+from support.build import Sketch
+from support.compiler.build import KB, small_target
 
 OPTIONS = CompileOptions(stats_level=70)
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, build, small_target
-from compiler_laws import Order, all_laws, compute_rows
 from opscope.estimate.traffic.stores import loop_bytes
 from opscope.graph.graph import DType, Graph
 from opscope.program.program import NO_ROUTE
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import KB, build, small_target
+from support.compiler.laws import Order, all_laws, compute_rows
 
 TRIPS = 7
 

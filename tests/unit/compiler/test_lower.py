@@ -8,9 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from build import Sketch
-from compiler_build import KB, Built, Choice, build, by_axes, by_axis, small_target, whole_batch
-from compiler_laws import Order, all_laws, compute_rows
 from opscope.compiler.performance_warnings import performance_warnings
 from opscope.compiler.sharding import REDUCED
 from opscope.core.errors import UsageError
@@ -19,6 +16,9 @@ from opscope.graph.graph import DType, Graph, Op
 from opscope.machine.target import Figure
 from opscope.program.program import NO_OP, NO_ROUTE
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import KB, Built, Choice, build, by_axes, by_axis, small_target, whole_batch
+from support.compiler.laws import Order, all_laws, compute_rows
 
 
 def lawful(

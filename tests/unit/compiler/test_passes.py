@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
-from compiler_build import build, by_axes, small_target
 from opscope.compiler import compile_graph
 from opscope.compiler.passes.scale_folding import drop_absent_outputs, fold_scales
 from opscope.compiler.phases import phase_text
@@ -17,6 +15,8 @@ from opscope.graph.graph import ABSENT, DType, Graph, Op
 from opscope.machine import catalogue as targets
 from opscope.options import CompileOptions
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import build, by_axes, small_target
 
 
 def planned(graph: Graph, *, cores: int = 1, devices: int = 1, target: str = "aic100-std") -> Plan:

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, Built, build, small_target, whole_batch
 from opscope.compiler import PASSES
 from opscope.compiler.plan import Plan
 from opscope.compiler.program_bounds import graph_macs, least_bounds
@@ -17,6 +15,8 @@ from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Figure, Target
 from opscope.options import CompileOptions
 from opscope.program.bounds import Bounds, Holding, check_capacity
+from support.build import Sketch
+from support.compiler.build import KB, Built, build, small_target, whole_batch
 
 
 def layers(*, rows: int = 1, width: int = 512, count: int = 2) -> Graph:

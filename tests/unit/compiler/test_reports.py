@@ -7,8 +7,6 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from build import Sketch
-from compiler_build import KB, Built, build, small_target, whole_batch
 from opscope.compiler.performance_warnings import PerformanceWarning, performance_warnings
 from opscope.graph.graph import DType, Graph
 from opscope.importers.formats import read_profile
@@ -17,6 +15,8 @@ from opscope.program.program import NO_ROUTE
 from opscope.simulation import simulate
 from opscope.views.text.memory_metrics import MemoryMetricsText
 from opscope.views.text.timeline_csv import TimelineCsv
+from support.build import Sketch
+from support.compiler.build import KB, Built, build, small_target, whole_batch
 
 AIC100 = targets.load("aic100-std")
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
-from compiler_build import build
 from opscope.core.errors import ProgramError, TargetError
 from opscope.core.meaning import Carries
 from opscope.estimate.price import Machine, price
@@ -17,6 +15,8 @@ from opscope.machine.target import Burst, Engine, Figure, Memory, Route, Target
 from opscope.program.program import Program
 from opscope.program.sequence import Unit, sequence_of
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import build
 
 TORQ = targets.load("torq-sl2610")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opscope.conversion.model_runner import _array, work
-from tflite_build import ModelBuilder, Operator, options
+from support.models.tflite_build import ModelBuilder, Operator, options
 
 
 def test_an_open_file_that_does_not_run_as_stored_runs_at_the_size_of_its_samples(tmp_path: Path) -> None:

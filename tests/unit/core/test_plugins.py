@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from installing import GROUP, ROOT, write_metadata
 from opscope.core import plugins
 from opscope.core.errors import UsageError
 from opscope.core.manifest import BackendEntry, Can, Format, Manifest, Signature, Verb
 from opscope.core.plugins import load_place, manifests, problems, target_folder
+from support.plugins.installing import GROUP, ROOT, write_metadata
 
 OURS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
 MANIFESTS = sorted((ROOT / "src" / "opscope" / "plugins").glob("*/manifest.py"))
@@ -124,5 +124,5 @@ def test_all_that_a_signature_says_must_hold(signature: Signature, head: bytes, 
 
 @pytest.mark.parametrize("name", ["manifest.py", "importer.py", "backend.py", "commands.py"])
 def test_the_documentation_shows_the_plug_in_that_is_tested(name: str) -> None:
-    code = (ROOT / "tests" / "support" / "toy_plugin" / name).read_text()
+    code = (ROOT / "tests" / "support" / "plugins" / "toy_plugin" / name).read_text()
     assert f"`toy_plugin/{name}`:\n\n```python\n{code}```\n" in (ROOT / "docs" / "plugins.md").read_text()

@@ -10,13 +10,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from decode_build import EVENTS, Profiled, small
 from opscope.core.errors import CaptureError, ProgramError
-from opscope.decode import check_buffer, decode_buffer, read_lanes
-from opscope.decode.lanes import LaneIndex
+from opscope.decode import check_buffer, decode_buffer
+from opscope.decode.lanes import LaneIndex, read_lanes
 from opscope.program.program import StatsOptions
 from opscope.program.program_file import decode_program
 from opscope.program.wire import OP_RECORD, STATS_HEADER, STATS_SECTION, THREAD_RECORD, StatsSection
+from support.decode.build import EVENTS, Profiled, small
 
 CRC_AT = 64
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from device_build import Step, program_of
 from opscope.core.errors import ProgramError
 from opscope.device.activation import activate_ticks
 from opscope.machine import catalogue as targets
 from opscope.program.program import Program
+from support.device.build import Step, program_of
 
 NAMES = ("ticks", "ticks_per_gigabyte", "thread_ticks", "core_ticks", "least_ticks")
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from device_build import COPY, DMA, HMX, HVX, INPUT, OUTPUT, READ, WRITE, Step, program_of
 from opscope.core.errors import ProgramError, UsageError
 from opscope.device import Inference, collect
 from opscope.program.capture import Capture
 from opscope.program.program import Group, Program, StatsOptions
 from opscope.program.wire import INPUT_PORT, OUTPUT_PORT, StatsFlag, StatsSection
 from opscope.simulation import simulate
+from support.device.build import COPY, DMA, HMX, HVX, INPUT, OUTPUT, READ, WRITE, Step, program_of
 
 SPREAD = {"thread_spread": 0.2, "activate_ticks": 4386.0}
 STEPS = (

@@ -6,7 +6,6 @@ from math import log
 
 import pytest
 
-from build import Sketch, engine, figure, machine, memory, mobilenet, resnet
 from opscope.estimate import graph_changes
 from opscope.estimate.advice import INPUT_SCALE, PRUNED_TO, heavy_macs, heavy_memory, suggestions
 from opscope.estimate.estimator import Estimate, estimate
@@ -17,6 +16,7 @@ from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds, Support
 from opscope.recording.resources import Footprint, Suggestion
+from support.build import Sketch, engine, figure, machine, memory, mobilenet, resnet
 
 PRICES = {"picojoules_per_mac": {"*": figure(100)}, "picojoules_per_element_op": {"*": figure(100)}}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.build import Sketch, engine, figure, machine
 
 from opscope.core.errors import ProfilerError
 from opscope.estimate.battery import BatteryLife, battery_life
 from opscope.estimate.estimator import estimate
 from opscope.recording.resources import Totals
+from support.build import Sketch, engine, figure, machine
 
 MACHINE = machine(engine(busy_watts=figure(2, 1, 4)))  # 128 us of work
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch, engine, figure, machine, memory
 from opscope.estimate.block_formats import cached_tensors, store_cache, store_weights
 from opscope.estimate.estimator import estimate
 from opscope.estimate.placement import compute_dtype
@@ -16,6 +15,7 @@ from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Tensor
 from opscope.machine.target import Holds
+from support.build import Sketch, engine, figure, machine, memory
 
 
 def named(graph: Graph, name: str) -> Tensor:

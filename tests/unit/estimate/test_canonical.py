@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch, mobilenet, resnet, target
 from opscope.estimate.canonical import canonicalise, fold_constants, fold_quantisation, fold_rescales, fuse, retype
 from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Role
+from support.build import Sketch, mobilenet, resnet, target
 
 FUSING = target(fuses=("relu", "clip", "batch_norm"))
 

@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_blocks import counter, drawn, evenly, planned
-from build import Sketch, figure, machine, mobilenet
-from draws import draws
 from opscope import api
 from opscope.analysis.laws import check_laws
 from opscope.analysis.run_analysis import RunAnalysis
@@ -24,6 +21,9 @@ from opscope.machine.target import Runtime
 from opscope.recording.build import to_run
 from opscope.recording.run import Run
 from opscope.zoo import Recipe, make
+from support.build import Sketch, figure, machine, mobilenet
+from support.draws import draws
+from support.estimate.arena_blocks import counter, drawn, evenly, planned
 
 SMALL = [
     ("kws-cnn", "int8"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch, engine, figure, machine, memory, resnet
 from opscope.estimate.build_report import build_report
 from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.price import Machine
@@ -12,6 +11,7 @@ from opscope.estimate.report import Layer
 from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Holds, Scope
+from support.build import Sketch, engine, figure, machine, memory, resnet
 
 NANOJOULE = {"picojoules_per_mac": {"*": figure(1000)}, "picojoules_per_element_op": {"*": figure(1000)}}
 

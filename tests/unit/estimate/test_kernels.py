@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch, engine, figure, memory, target
 from opscope.estimate.estimator import estimate
 from opscope.estimate.kernels import Extents, padding
 from opscope.estimate.price import Machine, price_call
 from opscope.graph.graph import DType, Graph, Op
 from opscope.graph.work_families import WorkFamily, work_family
 from opscope.machine.target import Engine, Holds, Scope, Target
+from support.build import Sketch, engine, figure, memory, target
 
 
 @pytest.mark.parametrize(

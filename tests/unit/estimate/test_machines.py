@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
 from opscope.compiler import compile_graph
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import at_clock_of, use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
+from support.build import Sketch
 
 
 def products(*dtypes: DType) -> Graph:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch, autoencoder, figure, keyword_spotter, mobilenet, resnet8
 from opscope.core.units import Bytes
 from opscope.estimate.memory import Buffer, MemoryPlan, live_bytes, place, plan_memory
 from opscope.graph.graph import DType, Graph, Role
 from opscope.machine.target import Runtime
+from support.build import Sketch, autoencoder, figure, keyword_spotter, mobilenet, resnet8
 
 
 def planned(graph: Graph, **runtime: object) -> MemoryPlan:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from build import Sketch, engine, figure, target
 from opscope.estimate.placement import Placement, compute_dtype, place_op
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Engine, Support, Target
+from support.build import Sketch, engine, figure, target
 
 NPU = engine("npu", ops=("conv",), accelerator=True, macs={"i8": 64}, elements={"i8": 8})
 CPU = engine("cpu")

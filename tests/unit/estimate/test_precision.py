@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from build import Sketch, engine, figure, target
 from opscope import api
 from opscope.core.errors import UsageError
 from opscope.estimate.canonical import canonicalise
@@ -16,6 +15,7 @@ from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Support
 from opscope.zoo import Recipe, make
+from support.build import Sketch, engine, figure, target
 
 
 def dense() -> Graph:

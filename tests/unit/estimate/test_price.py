@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from build import engine, figure, memory, target
 from opscope.core.units import Cycles
-from opscope.estimate.cost import Cost, Part
+from opscope.estimate.cost import EXCHANGE, Cost, Part
+from opscope.estimate.estimator import estimate
 from opscope.estimate.placement import Placement
 from opscope.estimate.price import Machine, Task, energy_of, engine_cycles, price
 from opscope.estimate.traffic.moving import memory_cycles
 from opscope.estimate.work import Work
-from opscope.graph.graph import DType, Op
+from opscope.graph.graph import DType, Graph, Op
+from opscope.machine import catalogue as targets
 from opscope.machine.target import Engine, Holds, Scope
+from support.build import Sketch, engine, figure, memory, target
 
 
 def task(engine_: Engine, work: Work, *, kind: str = "conv", traffic: dict[str, int] | None = None) -> Task:
@@ -106,3 +108,36 @@ def test_energy_without_a_figure_is_unknown_not_zero() -> None:
     unit = engine()
     assert energy_of(task(unit, Work(macs=100)), unit, target(unit)) is None
     assert energy_of(task(unit, Work(macs=100)), unit, replace(target(unit), idle_watts=figure(3))) is None
+
+
+def convolution(images: int) -> Graph:
+    draw = Sketch(dtype=DType.F16)
+    return draw.graph(draw.conv(draw.input(images, 28, 28, 64), 64, bias=False))
+
+
+def test_cores_with_images_of_their_own_take_what_one_takes_for_its_share() -> None:
+    card = targets.load("aic100-std")
+    one = estimate(convolution(2), Machine(card)).layers[0]
+    shared = estimate(convolution(8), Machine(card, cores=4)).layers[0]
+    uneven = estimate(convolution(7), Machine(card, cores=4)).layers[0]
+    assert one.cost is not None
+    assert shared.cost is not None
+    assert uneven.cost is not None
+    own = {part.resource: part.cycles for part in one.cost.parts}
+    assert {part.resource: part.cycles for part in shared.cost.parts if part.resource != "DDR"} == pytest.approx(
+        {resource: cycles for resource, cycles in own.items() if resource != "DDR"}
+    )
+    assert EXCHANGE not in own
+    assert EXCHANGE in [part.resource for part in uneven.cost.parts]
+
+
+def test_cores_cut_what_weights_enter_long() -> None:
+    """A row for each core: to give each a part of the weights, and rows to all, takes less than all weights in all."""
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.dense(draw.input(4, 2048), 2048, bias=False))
+    card = targets.load("aic100-std")
+    alone, shared = (estimate(graph, Machine(card, cores=cores)).layers[0].cost for cores in (1, 4))
+    assert alone is not None
+    assert shared is not None
+    assert EXCHANGE in [part.resource for part in shared.parts]
+    assert shared.total < alone.total / 2

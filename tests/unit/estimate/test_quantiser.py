@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from build import Sketch, resnet, target
 from opscope.estimate.canonical import canonicalise
 from opscope.estimate.quantiser import add_pairs, quantise
 from opscope.estimate.work import work_of
@@ -17,6 +16,7 @@ from opscope.graph.kinds import Family
 from opscope.machine.target import Target
 from opscope.readers import graph_of
 from opscope.zoo import Recipe, make
+from support.build import Sketch, resnet, target
 
 _PLAIN = target(fuses=("relu", "clip", "batch_norm"))
 MIXED = replace(_PLAIN, runtime=replace(_PLAIN.runtime, floats=("softmax", "layer_norm", "erf", "div")))

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from build import Sketch, engine, figure, target
-from measured_rows import make_networks
 from opscope import api
 from opscope.cli import main
 from opscope.core.provenance import Provenance
@@ -22,6 +20,8 @@ from opscope.machine.calibration import Calibration
 from opscope.machine.target import Figure, Target
 from opscope.recording.resources import Range
 from opscope.views.json.report_json import document
+from support.build import Sketch, engine, figure, target
+from support.estimate.measured_rows import make_networks
 
 SEEN = {"engines[0].macs_per_cycle.*": 1.0, "engines[0].launch_cycles": 1.0}
 

@@ -13,8 +13,8 @@ from opscope.estimate.report import Report
 from opscope.recording.folder_reader import read_run
 from opscope.recording.resources_file import RESOURCES_FILE
 from opscope.workflows.estimating import analysed_run
-from report_samples import chain, report_of
-from run_build import write_run
+from support.estimate.report_samples import chain, report_of
+from support.recording.run_build import write_run
 
 
 @pytest.fixture(scope="module")

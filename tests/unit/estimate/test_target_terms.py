@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch, engine, figure, memory, target
 from opscope.estimate.canonical import canonicalise
 from opscope.estimate.estimator import estimate
 from opscope.estimate.kernels import Extents, padding
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine.target import Holds, Memory, Runtime
+from support.build import Sketch, engine, figure, memory, target
 
 TAPS = replace(engine(), tile_extent=figure(8), tap_extent=figure(4))
 

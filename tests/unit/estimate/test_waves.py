@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import Sketch, engine, figure, memory, target
 from opscope.estimate.cost import DISPATCH, LAUNCH, LAYOUT
 from opscope.estimate.estimator import estimate
 from opscope.estimate.kernels import Extents, waves
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine.target import ArrayShape, Engine, Holds, Runtime
+from support.build import Sketch, engine, figure, memory, target
 
 extents = st.builds(Extents, st.integers(1, 3000), st.integers(1, 5000), st.integers(1, 3000), st.integers(1, 9))
 shapes = st.builds(lambda r, c: ArrayShape(figure(r), figure(c)), st.integers(1, 256), st.integers(1, 256))

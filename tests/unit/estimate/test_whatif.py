@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch, resnet, target
 from opscope.estimate import graph_changes
 from opscope.estimate.quantiser import quantise
 from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph
+from support.build import Sketch, resnet, target
 
 
 def macs(graph: Graph) -> list[int]:

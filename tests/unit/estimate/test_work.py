@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch, autoencoder, keyword_spotter, mobilenet, resnet, resnet8
 from opscope.estimate.work import Work, work_of
 from opscope.graph.graph import ABSENT, DType, Graph, Op, Role, Tensor
 from opscope.graph.kinds import KINDS, Family
+from support.build import Sketch, autoencoder, keyword_spotter, mobilenet, resnet, resnet8
 
 
 def counted(graph: Graph) -> Work:

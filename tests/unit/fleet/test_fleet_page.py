@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import fleet_cells
 from opscope.core.errors import UsageError
 from opscope.fleet import page as pages
 from opscope.fleet.page import StorePage
 from opscope.fleet.rows import failed_row
 from opscope.fleet.store import Store
 from opscope.views.page.packed_columns import decode
+from support import fleet_cells
 
 pytest.importorskip("duckdb")
 

@@ -14,7 +14,7 @@ from opscope.fleet import plan
 from opscope.fleet.plan import Cell, planned
 from opscope.fleet.rows import options_text
 from opscope.fleet.spec import Pattern, Spec, pattern, read_spec
-from toolchains import STUB, offer, program
+from support.plugins.toolchains import STUB, offer, program
 
 TARGETS = ("aic100-std", "aic100-pro", "max32690-cm4")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import fleet_cells
 from opscope.core.errors import UsageError
 from opscope.fleet import query
 from opscope.fleet.compaction import compact
 from opscope.fleet.query import ask
 from opscope.fleet.rows import failed_row
 from opscope.fleet.store import Store
+from support import fleet_cells
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fleet_cells
 from opscope.core.errors import UsageError
 from opscope.core.keys import digest_of
 from opscope.core.provenance import Provenance
@@ -32,6 +31,7 @@ from opscope.fleet.store import JOURNAL, Step, Store, file_stem, partition, stor
 from opscope.fleet.table import pivot
 from opscope.gate.run_figures import of_run
 from opscope.workflows.comparing import with_kinds
+from support import fleet_cells
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import fleet_cells
 from opscope.core.errors import UsageError
 from opscope.fleet import sweep as sweeps
 from opscope.fleet.cell import Job, Models
@@ -21,6 +20,7 @@ from opscope.fleet.runner import Runner, outcomes_here
 from opscope.fleet.spec import Spec
 from opscope.fleet.store import Store
 from opscope.fleet.sweep import Progress, SweepOptions, plan_sweep, sweep
+from support import fleet_cells
 
 AXES = {"target": ("aic100-std",), "backend": ("estimate",)}
 WORDS = {
@@ -39,7 +39,7 @@ def _support(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(**fields: object) -> SweepOptions:
-    return SweepOptions(**{"jobs": 1, "profile": "fleet_cells:act", **fields})  # type: ignore[arg-type]
+    return SweepOptions(**{"jobs": 1, "profile": "support.fleet_cells:act", **fields})  # type: ignore[arg-type]
 
 
 def run(folder: Path, **fields: object) -> Progress:
@@ -69,11 +69,11 @@ def test_every_cell_becomes_a_row_with_figures_or_a_reason(tmp_path: Path) -> No
 
 def test_a_sweep_goes_on_where_it_stopped_and_redoes_nothing(tmp_path: Path) -> None:
     fleet_cells.write_models(tmp_path, 4)
-    assert run(tmp_path, profile="fleet_cells:logged").done == 4
+    assert run(tmp_path, profile="support.fleet_cells:logged").done == 4
     fleet_cells.write_models(tmp_path, 6)
-    assert run(tmp_path, profile="fleet_cells:logged").ended == 2
+    assert run(tmp_path, profile="support.fleet_cells:logged").ended == 2
     (tmp_path / "m000.onnx").write_text("sleep 0.001")  # another model under the same name
-    assert run(tmp_path, profile="fleet_cells:logged").ended == 1
+    assert run(tmp_path, profile="support.fleet_cells:logged").ended == 1
     ran = (tmp_path / "s.log").read_text().split()
     assert len(ran) == len(set(ran)) == 7
     assert rows(tmp_path, "SELECT count(*), count(DISTINCT id) FROM cells") == ((7, 7),)
@@ -84,7 +84,7 @@ def test_a_failed_cell_is_retried_when_asked_and_is_then_one_row(tmp_path: Path)
     (tmp_path / "net.onnx").write_text("crash")
     assert run(tmp_path).failed == 1
     assert run(tmp_path).ended == 0
-    state = run(tmp_path, retry_failed=True, profile="fleet_cells:recorded_cell")
+    state = run(tmp_path, retry_failed=True, profile="support.fleet_cells:recorded_cell")
     assert state.done == 1
     assert rows(tmp_path, "SELECT status FROM cells") == (("ok",),)
 
@@ -126,7 +126,7 @@ def test_a_plan_tells_cells_and_time_and_writes_nothing(tmp_path: Path) -> None:
 
 def test_the_same_model_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import opscope.readers
-    import small_models
+    from support.models import small_models
 
     small_models.convnet(tmp_path / "net.onnx")
     reads = []
@@ -141,7 +141,7 @@ def test_the_same_model_is_read_once_in_a_process(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("keep", ["runs", "ops", "rows"])
 def test_what_is_kept(tmp_path: Path, keep: str) -> None:
-    import small_models
+    from support.models import small_models
 
     small_models.convnet(tmp_path / "net.onnx")
     spec = Spec(("net.onnx",), tmp_path, AXES)
@@ -165,7 +165,7 @@ def test_a_closed_runner_leaves_no_process_and_no_row(tmp_path: Path) -> None:
     fleet_cells.write_models(tmp_path, 3, "hang")
     store = Store(tmp_path / "s", create=True)
     cells = planned(Spec(("*.onnx",), tmp_path, AXES))
-    job = Job(store.place.root, "s", fleet_cells.CREATED, profile="fleet_cells:act")
+    job = Job(store.place.root, "s", fleet_cells.CREATED, profile="support.fleet_cells:act")
     found = outcomes_here(cells, job, jobs=2)
 
     class StopError(Exception):
@@ -204,7 +204,7 @@ def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> N
     code = (
         "import sys; from opscope.fleet import sweep\n"
         "real = sweep.SweepOptions\n"
-        "sweep.SweepOptions = lambda **k: real(**k, profile='fleet_cells:logged')\n"
+        "sweep.SweepOptions = lambda **k: real(**k, profile='support.fleet_cells:logged')\n"
         "from opscope.cli import main; sys.exit(main(sys.argv[1:]))\n"
     )
     command = [sys.executable, "-c", code, "sweep", "--models", "*.onnx", "--target", "aic100-std"]
@@ -230,7 +230,7 @@ def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> N
 def test_children_end_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
     fleet_cells.write_models(tmp_path, 1)
     store = Store(tmp_path / "s", create=True)
-    runner = Runner(Job(store.place.root, "s", fleet_cells.CREATED, profile="fleet_cells:act"))
+    runner = Runner(Job(store.place.root, "s", fleet_cells.CREATED, profile="support.fleet_cells:act"))
     (cell,) = planned(Spec(("*.onnx",), tmp_path, AXES))
     assert runner.run(cell).status == "ok"
     process = runner._idle[0]._process

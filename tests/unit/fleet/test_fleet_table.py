@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import fleet_cells
 from opscope import api
 from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
@@ -24,6 +23,7 @@ from opscope.fleet.table import pivot
 from opscope.fleet.table_views import TableHtml, TableJson, TableMarkdown, TableText
 from opscope.fleet.trend import splits, trend
 from opscope.fleet.trend_views import TrendJson, TrendText
+from support import fleet_cells
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import LABELS, figures, op
 from opscope.core.errors import UsageError
 from opscope.gate import baseline
 from opscope.gate.baseline import decode_baseline, encode_baseline
@@ -16,6 +15,7 @@ from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
 from opscope.gate.figures import NS, Figure, Figures, Row
 from opscope.gate.limits import parse_limit
+from support.recording.compare_build import LABELS, figures, op
 
 NAMES = st.text(max_size=12)
 TIMES = st.one_of(st.none(), st.integers(0, 10**12))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch, engine, figure, machine
 from opscope.core.errors import UsageError
 from opscope.estimate.build_report import build_report
 from opscope.estimate.report import Report
 from opscope.gate.budget import judge, parse_budget
 from opscope.graph.graph import Graph
+from support.build import Sketch, engine, figure, machine
 
 PRICES = {"picojoules_per_mac": {"*": figure(1000)}}
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import LABELS, figures, info, op, op_infos, rows, spans_of, summary_of, total
 from opscope.core.errors import UsageError
 from opscope.gate.bootstrap import spread_of
 from opscope.gate.compare import compare
@@ -17,6 +16,7 @@ from opscope.gate.run_figures import figures_of_parts
 from opscope.program.program import OpInfo
 from opscope.recording.summary import LaneTotal, Latency, Summary
 from opscope.recording.trace import SpanKind
+from support.recording.compare_build import LABELS, figures, info, op, op_infos, rows, spans_of, summary_of, total
 
 OPS = 6
 

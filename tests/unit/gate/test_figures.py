@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from compare_build import LABELS, figures, info, op, spans_of, summary_of
 from opscope.gate.baseline import decode_baseline, encode_baseline
 from opscope.gate.figures import Figures, choices_of
 from opscope.gate.run_figures import figures_of_parts
 from opscope.recording.summary import MemoryTotal
+from support.recording.compare_build import LABELS, figures, info, op, spans_of, summary_of
 
 
 def chosen(backend: str = "htp", **options: str) -> Figures:

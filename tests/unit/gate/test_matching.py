@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import op
 from opscope.gate.comparison import ADDED, FUSED, LOCATION, NAME, REMOVED, SPLIT, STRUCTURE, Match
 from opscope.gate.figures import OpFigure, Row
 from opscope.gate.matching import match_ops
+from support.recording.compare_build import op
 
 NAMES = st.sampled_from(["a", "b", "c", "a + b", "b, c", "a, b, c", "d", "d", "", "(no op)", "+", "a +"])
 OPS = st.lists(

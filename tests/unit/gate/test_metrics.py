@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import info, op_infos, rows, spans_of, summary_of, total
 from opscope.gate.metrics import METRICS, figures_of
 from opscope.gate.run_figures import figures_of_parts
 from opscope.recording.finding import BOUNDS, OTHER_BOUND
 from opscope.recording.summary import HostStage, LaneTotal, MemoryTotal, Share, Summary
 from opscope.recording.trace import SpanKind
+from support.recording.compare_build import info, op_infos, rows, spans_of, summary_of, total
 
 LANES = st.lists(
     st.builds(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import fleet_cells
 from opscope.gate.offload import LeftToCpu, offload_of
 from opscope.gate.run_figures import of_run
+from support import fleet_cells
 
 
 def test_time_and_ops_of_the_processor_are_told_apart() -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import LABELS, figures, op
 from opscope.gate.baseline import decode_baseline, encode_baseline
 from opscope.gate.compare import compare
 from opscope.gate.figures import OpFigure
 from opscope.gate.op_causes import SAME_WORK, cause_of
+from support.recording.compare_build import LABELS, figures, op
 
 
 def working(engine: str = "NPU", **work: int) -> OpFigure:

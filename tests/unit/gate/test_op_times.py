@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import rows, spans_of
 from opscope.gate import op_times
 from opscope.gate.op_times import OpTimes, Work, own_times, wall_times
 from opscope.recording.trace import NONE, SpanKind
+from support.recording.compare_build import rows, spans_of
 
 OPS = 4
 Row = tuple[SpanKind, int, int, int, int]

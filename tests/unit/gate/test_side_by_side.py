@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare_build import LABELS, figures, op
 from opscope.core.meaning import ALLOWABLE
 from opscope.gate.compare import compare
 from opscope.gate.figures import Figures
 from opscope.gate.side_by_side import side_by_side
+from support.recording.compare_build import LABELS, figures, op
 
 RUN = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(st.none(), st.integers(0, 99))), max_size=6).map(
     lambda rows: figures([op(name, ns, kind=name) for name, ns in rows])

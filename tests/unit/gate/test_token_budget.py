@@ -12,7 +12,7 @@ from opscope.gate.limits import parse_limit
 from opscope.gate.metrics import figures_of
 from opscope.gate.token_budget import judge_tokens, parse_token_budget
 from opscope.recording.summary import Latency, Summary
-from token_points import MODEL, POINT
+from support.recording.token_points import MODEL, POINT
 
 ONE = replace(MODEL, points=(POINT,))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
 from opscope.core.meaning import Does
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.graph.kinds import KINDS, Family, what_kind_does
 from opscope.machine import catalogue
+from support.build import Sketch
 
 
 def resized(kind: str, dtype: DType) -> Graph:

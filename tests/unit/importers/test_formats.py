@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.formats import (
     UnknownFormatError,
@@ -16,7 +15,8 @@ from opscope.importers.formats import (
     load_importer,
     read_profile,
 )
-from packed_models import zipped
+from support.models.packed_models import zipped
+from support.plugins.importer_samples import SAMPLES
 
 FORMATS = {
     "vela_per-layer.csv": "vela-layers",

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import sample
 from opscope.core.errors import UsageError
 from opscope.importers.combine import combine
 from opscope.recording.recording import Recording
-from torq_samples import FUSED, imported, spans
+from support.plugins.importer_samples import sample
+from support.plugins.torq_samples import FUSED, imported, spans
 
 COMPILE = "DI0,0,160,{a},DMA_IN\nS0,160,480,{b},conv\nDO1,480,640,{c},DMA_OUT\n"
 RUNTIME = "id;time_since_open;time_since_start;location\n"

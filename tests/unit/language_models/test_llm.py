@@ -17,7 +17,7 @@ from opscope.language_models.cell import profile_point
 from opscope.language_models.llm import language_model_of, llm
 from opscope.options import LlmOptions
 from opscope.recording.folder_reader import read_run
-from token_points import CONFIG
+from support.recording.token_points import CONFIG
 
 TARGET = "aic100-std"
 

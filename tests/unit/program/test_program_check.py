@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from decode_build import small
 from opscope.core.errors import ProgramError
 from opscope.program.check import check_program
 from opscope.program.program import Group, Program
 from opscope.program.program_file import decode_program, encode_program
+from support.decode.build import small
 
 
 def changed(column: str, value: int) -> Program:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from device_build import Step, program_of
 from opscope.program import program_file
 from opscope.program.program_file import decode_program, encode_program
+from support.device.build import Step, program_of
 
 
 def test_cores_of_the_device_are_in_the_file() -> None:

@@ -9,7 +9,7 @@ import pytest
 from opscope.core.errors import ProgramError
 from opscope.program.check import check_duration, check_limits
 from opscope.program.program import StatsOptions
-from run_build import program_of
+from support.recording.run_build import program_of
 
 
 def test_a_good_program_passes() -> None:

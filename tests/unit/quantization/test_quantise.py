@@ -13,7 +13,6 @@ import pytest
 from onnx import helper
 
 import opscope
-from float_models import conv_classifier, saved, two_inputs, weights
 from opscope import api, cli
 from opscope.core.errors import ModelError, TargetError, UsageError
 from opscope.quantization import errors, sessions
@@ -21,6 +20,7 @@ from opscope.readers import read_model
 from opscope.recording.quantized import Difference, Quantized
 from opscope.views.json.quantized_json import QuantizedJson
 from opscope.views.text.quantized_text import QuantizedText
+from support.models.float_models import conv_classifier, saved, two_inputs, weights
 
 
 def ports(path: Path) -> list[list[tuple[str, object, str]]]:

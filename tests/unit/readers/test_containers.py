@@ -12,7 +12,6 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from onnx_models import graph, model, value
 from opscope import api
 from opscope.core.errors import ModelError
 from opscope.graph.graph import Graph
@@ -20,8 +19,9 @@ from opscope.readers import containers, read_model, unpacked
 from opscope.readers.c_arrays import MOST_ARRAYS
 from opscope.workflows import profiling
 from opscope.zoo import Recipe, make
-from packed_models import c_array, gzipped, relu_onnx, zipped
-from tflite_build import BY_HAND, small_cnn
+from support.models.onnx_models import graph, model, value
+from support.models.packed_models import c_array, gzipped, relu_onnx, zipped
+from support.models.tflite_build import BY_HAND, small_cnn
 
 ARRAYS = {  # declaration → how a number is written
     "unsigned char model_tflite[]": "0x{:02x}",

@@ -12,7 +12,7 @@ from opscope.core.errors import ModelError
 from opscope.program.wire import PROGRAM_MAGIC, STATS_MAGIC
 from opscope.readers import read_model
 from opscope.readers.unsupported import ARCHIVES, FILES, FOLDERS
-from packed_models import zipped
+from support.models.packed_models import zipped
 
 
 def field(number: int, content: bytes | int) -> bytes:

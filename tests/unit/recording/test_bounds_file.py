@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from decode_build import small
 from opscope.core.errors import ProgramError, UsageError
 from opscope.core.provenance import Provenance
 from opscope.program.bounds import Bounds, Holding, MemoryPeak, Rate, RoutePeak, UnitPeak
@@ -18,7 +17,8 @@ from opscope.recording.bounds_file import BOUNDS_FILE
 from opscope.recording.build import to_run
 from opscope.recording.folder_reader import read_run
 from opscope.recording.recording import Recording, empty_trace
-from run_build import write_run
+from support.decode.build import small
+from support.recording.run_build import write_run
 
 BOUNDS = Bounds(
     memories=(MemoryPeak("DDR", False, 1 << 34, Rate(137e9)), MemoryPeak("SRAM", True, 1 << 23)),

@@ -20,8 +20,8 @@ from opscope.recording.run import Run
 from opscope.recording.summary import DeviceSummary, LaneTotal, ThreadRow
 from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 from opscope.workflows.comparing import figures_of
-from run_build import write_run
-from torq_samples import imported
+from support.plugins.torq_samples import imported
+from support.recording.run_build import write_run
 
 LANES = (Lane(0, 0, "A"), Lane(0, 0, "B"), Lane(0, 0, "A (estimated)", provenance=Provenance.ESTIMATED))
 KINDS = st.sampled_from([SpanKind.OP, SpanKind.HOST, SpanKind.WAIT])

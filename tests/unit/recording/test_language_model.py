@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opscope.recording.language_model import Ranged, inverse, scaled
-from token_points import MODEL, POINT
+from support.recording.token_points import MODEL, POINT
 
 
 def test_the_slow_end_of_a_time_is_the_low_end_of_its_rate() -> None:

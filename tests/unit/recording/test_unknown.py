@@ -15,7 +15,7 @@ from opscope.recording.recording import OpRecord, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.summary import Energy, Latency, OpTotal, Summary
 from opscope.recording.unknown import UnknownOp, in_a_line, named, unknown_of
-from run_build import write_run
+from support.recording.run_build import write_run
 
 PROVENANCE = Provenance.SIMULATED
 KNOWN, ODD = OpInfo("a", "Conv", "conv", ""), OpInfo("b", "Odd", "custom", "", "nobody knows")

@@ -12,7 +12,7 @@ from opscope import api
 from opscope.core.provenance import Provenance
 from opscope.rewrites.judge import Judge, Judged, OpCost, helps, is_slower, joined, speedup
 from opscope.rewrites.trial_worker import judged_of
-from searching import write_model
+from support.rewrites.searching import write_model
 
 
 def told(ns: int | None, *, unknown: int = 0, known: int = 0) -> Judged:

@@ -12,7 +12,7 @@ from opscope.core.errors import ModelError
 from opscope.readers import read_model
 from opscope.rewrites.proof import Drawn, Prover
 from opscope.rewrites.rounding import DEVIATIONS, Limits, longest_walk
-from searching import write_model
+from support.rewrites.searching import write_model
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 SUMS = f"""{HEAD}

@@ -17,7 +17,7 @@ from opscope.rewrites.judge import Judged
 from opscope.rewrites.outcome import Tried, Verdict
 from opscope.rewrites.rewrite import Site
 from opscope.rewrites.runs import with_rewrites
-from searching import write_model
+from support.rewrites.searching import write_model
 
 
 @pytest.fixture(scope="module")

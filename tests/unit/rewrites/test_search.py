@@ -16,8 +16,8 @@ from opscope.rewrites.outcome import Tried, Verdict
 from opscope.rewrites.proof import Prover
 from opscope.rewrites.search import Search, State
 from opscope.rewrites.trials import Trials
-from rewriting import operators
-from searching import RULES, Counting, entry, write_model
+from support.rewrites.rewriting import operators
+from support.rewrites.searching import RULES, Counting, entry, write_model
 
 MERGE = catalogue.named("merge-transposes", "onnx")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import small_models
 from opscope.core.errors import UsageError
 from opscope.selection.bakeoff import word_for
 from opscope.selection.contenders import field_of
+from support.models import small_models
 
 
 @pytest.fixture

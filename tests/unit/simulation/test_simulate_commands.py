@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from device_build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
 from opscope.core.errors import ProgramError
 from opscope.core.meaning import Carries
-from opscope.device import steady_state_ns, vary
+from opscope.device.variation import steady_state_ns, vary
 from opscope.program.program import NO_MEMORY, Channel
 from opscope.simulation import simulate
+from support.device.build import DMA, HMX, HVX, READ, ROUTES, WRITE, Step, program_of
 
 
 def copy(moved_bytes: int, *, cycles: int = 10, core: int = 0, device: int = 0, route: int = READ) -> Step:

@@ -73,7 +73,7 @@ def test_an_activation_is_fused_and_named_as_a_sibling(plan: Blueprint) -> None:
 def test_pooling_and_flattening(plan: Blueprint) -> None:
     x = pool(plan, "p", image(plan, 8, 112, 112), (3, 3), stride=(2, 2), padding=1)
     assert x.shape == (1, 8, 56, 56)
-    assert flat_mean(plan, "a", "", x).shape == (1, 8)
+    assert flat_mean(plan, "a", x).shape == (1, 8)
 
 
 def test_a_layer_brings_its_output_back_to_unit_size_whatever_it_reads(plan: Blueprint) -> None:

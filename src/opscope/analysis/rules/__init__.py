@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draft import Draft, Rule, finding_of
+from .draft import Rule, finding_of
 from .hosting import device_queue, host_calls, host_stages
 from .memory import exposed_transfers, reads_again, residency, serial_transfers, spills
 from .overhead import computed_again, launches, layout_changes, on_the_cpu, small_ops
@@ -34,4 +34,4 @@ RULES: tuple[Rule, ...] = (
     unexplained_gaps,
 )
 
-__all__ = ["RULES", "Draft", "Rule", "finding_of"]
+__all__ = ["RULES", "Rule", "finding_of"]

@@ -28,10 +28,6 @@ class Draft:
 Rule = Callable[[RunAnalysis], Iterator[Draft]]
 
 
-def count(number: int, word: str) -> str:
-    return f"{number:,} {word}" + ("" if number == 1 else "s")
-
-
 def path_cost(analysis: RunAnalysis, positions: Numbers) -> int:
     """How much of the critical path these activities are."""
     return int(analysis.path_ns[positions].sum())

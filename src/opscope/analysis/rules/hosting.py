@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from ...core.columns import Numbers, distinct
 from ...core.meaning import Does, Party
-from ...core.units import format_ns, format_percent
+from ...core.units import format_counted, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.summary import HostStage
 from ...recording.trace import NONE, SpanKind
 from ..causes import HOST
 from ..run_analysis import RunAnalysis
 from ..timeline.intervals import union
-from .draft import Draft, count
+from .draft import Draft
 
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
 IT_STANDS_STILL = "with more inferences on their way at once the device need not stand still for it"
@@ -149,7 +149,7 @@ def _host_detail(analysis: RunAnalysis, between_ns: int) -> str:
     work = analysis.work
     device = np.flatnonzero(analysis.run.trace.spans["kind"][work.row] != SpanKind.HOST)
     busy = union(np.zeros(len(device), np.int64), work.start[device], work.end[device])
-    calls = count(len(distinct(work.row)) - len(device), "call")
+    calls = format_counted(len(distinct(work.row)) - len(device), "call")
     works = f"the device works {format_ns(int((busy.end - busy.start).sum()))} of {format_ns(work.wall_ns)}"
     between = f"; {format_ns(between_ns)} lie between calls that were recorded" if between_ns else ""
     return f"{calls} on the host; {works}{between}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...core.columns import Numbers, distinct
-from ...core.units import format_bytes, format_ns, format_percent
+from ...core.units import format_bytes, format_counted, format_ns, format_percent
 from ...program.program import NO_ROUTE
 from ...recording.finding import Finding
 from ...recording.run import OUTER_BYTES_PER_S
@@ -20,7 +20,7 @@ from ..run_analysis import RunAnalysis
 from ..timeline.activities import NO_LANE
 from ..timeline.gaps import routes_of
 from ..timeline.intervals import most_open, union
-from .draft import Draft, cause_cost, count, path_cost, start_cost
+from .draft import Draft, cause_cost, path_cost, start_cost
 from .flow import flow_of, moved_bytes
 
 EXPOSED_SHARE = 0.01  # of the wall time, that the critical path runs through transfers
@@ -74,10 +74,13 @@ def _seen(analysis: RunAnalysis, cause: int, positions: Numbers, on_path: Number
     """What of transfers, or of work that waits for bytes, was seen; and what to do about it."""
     if not analysis.moves[positions].any():
         held = len(distinct(analysis.work.op[on_path]))
-        return f"{count(held, 'op')} whose bytes take longer than {'its' if held == 1 else 'their'} MACs", NEARER
+        return (
+            f"{format_counted(held, 'op')} whose bytes take longer than {'its' if held == 1 else 'their'} MACs",
+            NEARER,
+        )
     moved = moved_bytes(analysis, on_path)
     amount = f" of {format_bytes(moved)}" if moved else ""
-    seen = f"{count(len(on_path), 'transfer')}{amount} on the path, of {len(positions):,} in all"
+    seen = f"{format_counted(len(on_path), 'transfer')}{amount} on the path, of {len(positions):,} in all"
     if cause != MEMORY:
         return seen, LESS_HANDED_OVER if cause == LINK else LESS_FROM_HOST
     flow = flow_of(analysis, positions)
@@ -104,7 +107,7 @@ def reads_again(analysis: RunAnalysis) -> Iterator[Draft]:
         Finding(
             "read-again",
             f"{format_bytes(again)} of {format_bytes(whole)} read from outer memory were read before",
-            f"{count(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
+            f"{format_counted(len(tensors), 'tensor')}; {worst.tensor} ({format_bytes(worst.size_bytes)}) is read "
             f"{worst.read_bytes / (worst.size_bytes or 1):.1f} times",
             analysis.costliest_ops(positions, analysis.work.ns),
             cost,
@@ -141,7 +144,7 @@ def spills(analysis: RunAnalysis) -> Iterator[Draft]:
         Finding(
             "spill",
             f"{format_bytes(out)} moved out of local memory and {format_bytes(back)} read back",
-            f"{count(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
+            f"{format_counted(len(tensors), 'tensor')} did not fit or were not kept, most of {tensors[0].tensor}",
             analysis.costliest_ops(positions, analysis.work.ns),
             cost,
             action=f"results that stay local: {_smaller(analysis)}",
@@ -235,7 +238,7 @@ def serial_transfers(analysis: RunAnalysis) -> Iterator[Draft]:
         yield Draft(
             Finding(
                 "serial-transfers",
-                f"{count(len(own), 'transfer')} over {names[number]} come one after the other",
+                f"{format_counted(len(own), 'transfer')} over {names[number]} come one after the other",
                 f"never two at once, {format_ns(int(busy[number]))} in all",
                 analysis.costliest_ops(own, analysis.path_ns),
                 cost,

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from ...core.columns import distinct
 from ...core.meaning import Does
-from ...core.units import format_count, format_ns, format_percent
+from ...core.units import format_count, format_counted, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
 from ..causes import LAUNCH, LAYOUT, does_of
 from ..repeated_work import repeated_work
 from ..run_analysis import RunAnalysis
 from ..timeline.critical_path import launch_ns
-from .draft import Draft, cause_cost, count, start_cost
+from .draft import Draft, cause_cost, start_cost
 from .wasted import long_movers
 
 LAYOUT_SHARE = 0.03  # of the critical path
@@ -100,7 +100,7 @@ def launches(analysis: RunAnalysis) -> Iterator[Draft]:
         Finding(
             "launch",
             f"starting work takes {format_percent(cost / analysis.work.wall_ns)} of the critical path",
-            f"{count(starts, 'start')}, {format_ns(cost / max(starts, 1))} each on average",
+            f"{format_counted(starts, 'start')}, {format_ns(cost / max(starts, 1))} each on average",
             analysis.costliest_ops(started, started_ns),
             cost,
             action="fuse small ops, or launch many at once: a graph, a larger batch",
@@ -126,11 +126,11 @@ def small_ops(analysis: RunAnalysis) -> Iterator[Draft]:
     cost = int(analysis.gap_ns[small].sum())
     if not work.wall_ns or cost < SMALL_SHARE * work.wall_ns:
         return
-    ops, one = count(len(distinct(work.op[small])), "op"), len(small) == 1
+    ops, one = format_counted(len(distinct(work.op[small])), "op"), len(small) == 1
     yield Draft(
         Finding(
             "small-ops",
-            f"{count(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
+            f"{format_counted(len(small), 'command')} of {ops} {'is' if one else 'are'} shorter than what starting "
             f"{'it' if one else 'them'} takes",
             f"{format_ns(int(work.ns[small].sum()))} of work after {format_ns(cost)} of gaps",
             analysis.costliest_ops(small, analysis.gap_ns),
@@ -158,8 +158,8 @@ def computed_again(analysis: RunAnalysis) -> Iterator[Draft]:
         Finding(
             "computed-again",
             f"{format_count(again)} of {format_count(whole)} MACs were computed on another core too",
-            f"{count(len(found), 'product')} run whole on several cores, {analysis.run.ops[found[0].op].name} on "
-            f"{found[0].times}",
+            f"{format_counted(len(found), 'product')} run whole on several cores, "
+            f"{analysis.run.ops[found[0].op].name} on {found[0].times}",
             tuple(dict.fromkeys(analysis.run.ops[work.op].name for work in found))[:MOST_NAMES],
             cost,
             action="a larger batch or fewer cores: parts this small cost more to hand around than to compute again",
@@ -184,7 +184,7 @@ def on_the_cpu(analysis: RunAnalysis) -> Iterator[Draft]:
     yield Draft(
         Finding(
             "cpu-fallback",
-            f"{count(len(cpu), 'op')} of {len(totals)} run on the CPU",
+            f"{format_counted(len(cpu), 'op')} of {len(totals)} run on the CPU",
             f"{types[:200] or 'of types that are not known'}: {reasons[:300] or 'the run does not say why'}",
             tuple(op.name for op in cpu)[:MOST_NAMES],
             sum(known) if known else None,

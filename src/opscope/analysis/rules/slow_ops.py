@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...core.columns import Numbers, distinct
 from ...core.meaning import Does
-from ...core.units import format_ns, format_percent
+from ...core.units import format_counted, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
 from ..causes import CAUSES, COMPUTE, HOST, HOST_LINK, LAYOUT, LINK, MEMORY, cause_of_op, does_of
@@ -20,7 +20,7 @@ from ..roofline import roofline
 from ..run_analysis import RunAnalysis
 from ..structure import NOT_REPEATED
 from ..timeline.intervals import total
-from .draft import Draft, count
+from .draft import Draft
 from .flow import flow_of
 from .wasted import doubted
 
@@ -82,7 +82,7 @@ def _slow(analysis: RunAnalysis, block: str, ops: Numbers, times: Numbers, whole
     finding = Finding(
         "slow-op",
         f"{name} takes {format_percent(cost / whole)} of {of}",
-        f"{count(len(ops), kind)}{_engines(analysis, costliest)}: {format_ns(cost)}, mostly {CAUSES[cause]}",
+        f"{format_counted(len(ops), kind)}{_engines(analysis, costliest)}: {format_ns(cost)}, mostly {CAUSES[cause]}",
         tuple(dict.fromkeys(analysis.run.ops[op].name for op in costliest.tolist()))[:MOST_NAMES],
         cost,
         cost / whole,
@@ -143,7 +143,7 @@ def far_from_bound(analysis: RunAnalysis) -> Iterator[Draft]:
     yield Draft(
         Finding(
             "far-from-bound",
-            f"{count(len(far), 'op')} take more than {FAR_FACTOR:g} × their lower bound",
+            f"{format_counted(len(far), 'op')} take more than {FAR_FACTOR:g} × their lower bound",
             f"{first.name} takes {format_ns(first.wall_ns or 0)}, "
             f"its MACs and bytes alone {format_ns(bounds[first.name] or 0)}",
             tuple(dict.fromkeys(analysis.ops[place].name for place in worst))[:MOST_NAMES],

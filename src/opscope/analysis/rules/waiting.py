@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.columns import Numbers, distinct
 from ...core.provenance import Provenance
-from ...core.units import format_ns, format_percent
+from ...core.units import format_counted, format_ns, format_percent
 from ...recording.finding import Finding, WaitFor
 from ...recording.trace import NONE
 from ..causes import COMPUTE, LAYOUT, OTHER
@@ -16,7 +16,7 @@ from ..run_analysis import RunAnalysis
 from ..timeline.activities import NO_LANE
 from ..timeline.critical_path import after
 from ..timeline.gaps import THE_HOST, longest_gaps, waits_for
-from .draft import Draft, count, path_cost
+from .draft import Draft, path_cost
 
 WAIT_SHARE = 0.15  # of the time of the lanes that wait
 WAIT_COST = 0.02  # of the wall time, that what they wait for takes of the critical path
@@ -47,7 +47,7 @@ def waits(analysis: RunAnalysis) -> Iterator[Draft]:
             Finding(
                 "wait",
                 f"{row.engine} waits {format_percent(row.wait_ns / whole)} of the time for {row.cause}",
-                f"{count(row.count, 'wait')}, most of the time for {row.op}",
+                f"{format_counted(row.count, 'wait')}, most of the time for {row.op}",
                 analysis.costliest_ops(blockers, analysis.work.ns),
                 cost,
                 action=f"shorten what {row.cause} does meanwhile, or start it earlier, so that both work at once",
@@ -79,7 +79,7 @@ def unexplained_gaps(analysis: RunAnalysis) -> Iterator[Draft]:
     if not analysis.wall_ns or cost < GAP_SHARE * analysis.wall_ns:
         return
     before = path.activity[gaps & (path.activity != NONE)]
-    detail = f"{count(int(gaps.sum()), 'gap')}"
+    detail = f"{format_counted(int(gaps.sum()), 'gap')}"
     if len(before):
         longest = int(before[analysis.gap_ns[before].argmax()])
         detail += (
@@ -116,7 +116,7 @@ def idle_engines(analysis: RunAnalysis) -> Iterator[Draft]:
     if busiest is None or not whole or busiest.busy_ns >= LOW_USE * whole:
         return
     each = " each" if busiest.lanes > 1 else ""
-    detail = f"{count(busiest.lanes, 'lane')} busy for {format_ns(busiest.busy_ns)}{each}"
+    detail = f"{format_counted(busiest.lanes, 'lane')} busy for {format_ns(busiest.busy_ns)}{each}"
     begin = work.start[~analysis.on_host].min() if work.staged else work.start_ns
     gap = next((gap for gap in longest_gaps(analysis) if gap.lane == busiest.engine and gap.start_ns >= begin), None)
     if gap is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.meaning import Does
 from ...core.provenance import Provenance
-from ...core.units import format_ns, format_percent
+from ...core.units import format_counted, format_ns, format_percent
 from ...graph.kinds import KINDS, Family
 from ...recording.finding import NO_COMPUTE, OUTLIER, Finding
 from ...recording.summary import OpTotal
@@ -17,7 +17,7 @@ from ..causes import does_of
 from ..graph_patterns import DataFlow
 from ..roofline import least_ns
 from ..run_analysis import RunAnalysis
-from .draft import Draft, count
+from .draft import Draft
 
 LONG_SHARE = 0.05  # of the critical path, that alike ops which compute nothing take together
 OUTLIER_SHARE = 0.05  # of the critical path
@@ -156,7 +156,7 @@ def _times(ratio: float) -> str:
 
 
 def _named(ops: Sequence[OpTotal]) -> str:
-    return f"{ops[0].name} ({ops[0].type})" if len(ops) == 1 else f"{count(len(ops), f'{ops[0].type} op')}"
+    return f"{ops[0].name} ({ops[0].type})" if len(ops) == 1 else f"{format_counted(len(ops), f'{ops[0].type} op')}"
 
 
 def _who(op: OpTotal) -> str:

@@ -21,16 +21,10 @@ from itertools import repeat
 from ...core.errors import UsageError, printable
 from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Graph, Op
+from ..plan import leaves_by_tiles
 from ..sharding import Sharding
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
-
-_ENOUGH_STEPS = 3  # weight tiles, whose results pass through a double buffer
-
-
-def leaves_by_tiles(steps: float) -> bool:
-    """Whether a product can be streamed out as it is made, with so many weight tiles, and needs no slices of rows."""
-    return steps > _ENOUGH_STEPS
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ Where windows overlap (convolutions, pools) a lane needs rows beyond its part: `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ...estimate.work import number, numbers
 from ...graph.graph import ABSENT, Graph, Op
@@ -42,7 +41,7 @@ def needs(op: Op, graph: Graph, sharding: Sharding) -> tuple[Sharding, ...] | No
         for position, (t, axis) in enumerate(zip(op.inputs, axes, strict=True)):
             if axis != WHOLE and t != ABSENT:
                 before, after = halo(op, graph, cut.axis, axis) if position == 0 else (0.0, 0.0)
-                found[position].append(replace(cut, axis=axis, before=before, after=after))
+                found[position].append(Cut(axis, cut.extent, cut.parts, cut.inner, before, after))
     return tuple(sharding.only(tuple(cuts)) for cuts in found)
 
 

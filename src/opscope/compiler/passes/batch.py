@@ -94,12 +94,13 @@ def for_images(plan: Plan, axes: dict[int, int], images: int) -> Plan:
 def some_of(placed: Placed, op: Op, share: float) -> Placed:
     """An op for a share of the batch: that share of the work and of the cycles."""
     work = placed.task.work
-    if share != 1.0:
-        work = replace(
-            work,
-            macs=round(work.macs * share),
-            element_ops=round(work.element_ops * share),
-            read_bytes=round(work.read_bytes * share),
-            write_bytes=round(work.write_bytes * share),
-        )
+    if share == 1.0:
+        return placed if op is placed.op else replace(placed, op=op, task=replace(placed.task, op=op))
+    work = replace(
+        work,
+        macs=round(work.macs * share),
+        element_ops=round(work.element_ops * share),
+        read_bytes=round(work.read_bytes * share),
+        write_bytes=round(work.write_bytes * share),
+    )
     return replace(placed, op=op, task=replace(placed.task, op=op, work=work), cycles=placed.cycles * share)

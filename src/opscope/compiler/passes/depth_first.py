@@ -111,7 +111,7 @@ class _Groups:
     def _cut(self, members: tuple[int, ...]) -> _Group | None:
         """The group in as few slices as fit."""
         ops = [self.ops[index] for index in members]
-        extent = (self.graph.tensors[ops[-1].outputs[0]].shape or ())[_axis(ops[-1], self.graph)]
+        extent = (self.graph.tensors[ops[-1].outputs[0]].shape or ())[_axis(ops[-1])]
         for count in range(2, min(extent, _MOST_SLICES) + 1):
             size = -(-extent // count)
             if -(-extent // size) != count:
@@ -139,7 +139,7 @@ def _is_depthwise(op: Op) -> bool:
     return op.attributes.get("groups", 1) != 1
 
 
-def _axis(op: Op, graph: Graph) -> int:
+def _axis(op: Op) -> int:
     """The axis of rows: the first behind the batch that does not count channels."""
     channel = op.attributes.get("channel_axis")
     return 2 if channel == 1 else 1
@@ -148,9 +148,9 @@ def _axis(op: Op, graph: Graph) -> int:
 def row_axes(op: Op, graph: Graph) -> tuple[int, ...] | None:
     """The axis of rows of every input, or WHOLE; None where an op does not make rows from rows."""
     shape = graph.tensors[op.outputs[0]].shape or () if len(op.outputs) == 1 else ()
-    if len(shape) != 4 or shape[_axis(op, graph)] < 2:
+    if len(shape) != 4 or shape[_axis(op)] < 2:
         return None
-    axis = _axis(op, graph)
+    axis = _axis(op)
     if op.kind == "space_to_depth" and graph.tensors[op.inputs[0]].shape == shape:  # pixels change places in rows
         return (axis,)
     axes = input_axes(op, graph, axis)
@@ -163,7 +163,7 @@ def row_axes(op: Op, graph: Graph) -> tuple[int, ...] | None:
 
 def rows_needed(ops: Sequence[Op], graph: Graph, rows: Rows) -> dict[int, tuple[int, Rows]]:
     """Of every tensor that a group reads or makes for some rows of its last op: the axis of rows, and which."""
-    found = {ops[-1].outputs[0]: (_axis(ops[-1], graph), rows)}
+    found = {ops[-1].outputs[0]: (_axis(ops[-1]), rows)}
     for op in reversed(ops):
         _, made = found[op.outputs[0]]
         for t, axis in zip(op.inputs, row_axes(op, graph) or (), strict=True):
@@ -184,7 +184,7 @@ def _window(op: Op, graph: Graph, tensor: int, axis: int, made: Rows) -> Rows:
         return made
     stride = strides[0] if strides else 1
     taps = (kernel[0] - 1) * (dilations[0] if dilations else 1) + 1
-    out = (graph.tensors[op.outputs[0]].shape or ())[_axis(op, graph)]
+    out = (graph.tensors[op.outputs[0]].shape or ())[_axis(op)]
     before = max(0, (out - 1) * stride + taps - extent) // 2  # rows of padding
     low, high = made[0] * stride - before, (made[1] - 1) * stride - before + taps
     return max(0, min(low, extent - 1)), max(1, min(high, extent))
@@ -258,7 +258,7 @@ class _Unrolled:
         placed = self.schedule.placed[index]
         (result,) = placed.op.outputs
         made = sum(high - low for _, (low, high) in (found[result] for found in needed))
-        rows = (self.graph.tensors[result].shape or ())[_axis(placed.op, self.graph)]
+        rows = (self.graph.tensors[result].shape or ())[_axis(placed.op)]
         return placed.task.work.macs * (made / rows - 1)
 
     def _slice(self, tensor: int, axis: int, rows: Rows, number: int, count: int) -> int:

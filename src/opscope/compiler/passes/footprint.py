@@ -14,11 +14,10 @@ from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
 from ...graph.kinds import Family
 from ..codegen.context import LoweringContext
-from ..codegen.operands import leaves_by_tiles
 from ..codegen.weights import WeightStream
-from ..plan import Part, Placed, Plan, Schedule, Split
+from ..plan import Part, Placed, Plan, Schedule, Split, leaves_by_tiles
 from ..sharding import Sharding
-from .batch import batch_axes, for_images
+from .batch import for_images
 from .residency import is_resident
 from .split_prices import weight_cuts
 
@@ -84,12 +83,11 @@ class PartFootprints:
         return not self.resident and any(step.need + step.gaps > self.room for step in self.steps)
 
 
-def part_footprints(plan: Plan, part: Part) -> PartFootprints:
-    """Footprints of a part's ops, were all of it run at once."""
+def part_footprints(plan: Plan, part: Part, axes: dict[int, int]) -> PartFootprints:
+    """Footprints of a part's ops, were all of it run at once; `axes` are those that count images."""
     target = plan.machine.target
     if target.local is None or target.tiling is None:
         return PartFootprints([], 0.0, resident=False)
-    axes = batch_axes(plan.graph)
     some = for_images(plan, axes, part.images)
     whole = Schedule(some.graph, plan.machine, some.placed, part.splits, tuple(range(len(some.placed))))
     context = LoweringContext(whole, target.tiling, target.local)
@@ -152,7 +150,7 @@ class _Liveness:
             lane_weights=(here := self._lane_weights(index, op)),
             by_tiles=leaves_by_tiles(here / self.context.tiling.weight_bytes.value),
             lanes=len(split.sharding.lanes()),
-            divisible=self._divisible(placed, split),
+            divisible=self._divisible(placed),
         )
         self.tiled.update(made if tiled else ())
         self._pass(index, op, made)
@@ -211,7 +209,7 @@ class _Liveness:
             return 0.0
         return self.context.unpacked_weights(index) * self.context.weight_sharding(index).largest
 
-    def _divisible(self, placed: Placed, split: Split) -> int:
+    def _divisible(self, placed: Placed) -> int:
         """The number that every possible number of tiles divides: the units of the batch; 1 where it is not cut."""
         op = placed.op
         batched = all(t in self.axes for t in op.outputs)

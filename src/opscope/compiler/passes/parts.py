@@ -72,7 +72,7 @@ def _in_units(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part
     chooser = PartsChooser(plan, size)
     whole = chooser.parts(chooser.batch)
     yield chooser.price(whole), whole
-    if chooser.batch % chooser.lanes or part_footprints(plan, whole[0]).may_spill:
+    if chooser.batch % chooser.lanes or part_footprints(plan, whole[0], chooser.axes).may_spill:
         for unit in chooser.units():
             if unit != chooser.batch:
                 parts = chooser.parts(unit)

@@ -11,7 +11,7 @@ go through their greatest common divisor: from 6 tiles to 4, two joins of three,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import gcd
@@ -25,9 +25,9 @@ from ..sharding import Sharding, exchange
 from .batch import batch_axes, batch_size, some_of
 
 
-def schedule(plan: Plan, parts: tuple[Part, ...] | None = None) -> Schedule:
-    """The parts of a plan written out, one after the other."""
-    return _Scheduler(plan, plan.parts if parts is None else parts).run()
+def schedule(plan: Plan, parts: tuple[Part, ...] | None = None, *, axes: Mapping[int, int] | None = None) -> Schedule:
+    """The parts of a plan written out, one after the other; `axes` are those of the batch, where they are known."""
+    return _Scheduler(plan, plan.parts if parts is None else parts, axes or batch_axes(plan.graph)).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class _Tiled:
 class _Scheduler:
     """One pass over the parts and their tile groups."""
 
-    def __init__(self, plan: Plan, parts: tuple[Part, ...]) -> None:
+    def __init__(self, plan: Plan, parts: tuple[Part, ...], axes: Mapping[int, int]) -> None:
         self.plan, self.graph, self.parts = plan, plan.graph, parts
         self.batch = batch_size(plan.graph)
-        self.axes = batch_axes(plan.graph)
+        self.axes = axes
         self.tensors = list(plan.graph.tensors)
         self.placed: list[Placed] = []
         self.splits: list[Split] = []
@@ -107,10 +107,12 @@ class _Scheduler:
             held = self.made[placed.op.inputs[position]].sharding
             inputs[position] = self._exchanged(inputs[position], held, split.needs[position], index)
         outputs = tuple(self.made[t].ids[tile] for t in placed.op.outputs)
-        op = replace(placed.op, inputs=tuple(inputs), outputs=outputs)
+        op, ends = placed.op, (tuple(inputs), outputs)
+        if ends != (op.inputs, op.outputs):
+            op = replace(op, inputs=ends[0], outputs=ends[1])
         scaled = any(t in self.axes for t in placed.op.outputs)
         share = part.images / self.batch / tiles if scaled else 1.0
-        self._append(some_of(placed, op, share), replace(split, exchanges=()), index)
+        self._append(some_of(placed, op, share), replace(split, exchanges=()) if split.exchanges else split, index)
 
     def _exchanged(self, tensor: int, held: Sharding, needed: Sharding, reader: int) -> int:
         """The tensor as an op needs it: a copy that has been exchanged before, or a new one."""

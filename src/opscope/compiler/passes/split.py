@@ -22,9 +22,10 @@ So `X·W1` is split by rows if that is at most 10 cycles slower than by channels
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from ...estimate.kernels import has_weights
 from ...estimate.work import number
@@ -34,10 +35,11 @@ from ...machine.target import Engine
 from ..plan import Placed, Split, channel_axis
 from ..sharding import REDUCED, Cut, Sharding, sharding, whole
 from .axes import WHOLE, input_axes, needs, reduced_axes
-from .split_prices import Prices
+from .split_prices import InputPrices, Prices
 
 MOST_OPTIONS = 28  # of an op, so that a search takes time in proportion to the ops
 _SWEEPS = 2
+_CHOOSES = (Family.CONTRACTION, Family.RECURRENT)  # without regard to how its inputs are made
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,12 @@ class _Option:
     needs: tuple[Sharding, ...]  # of every input; empty where the op's cost is not known: it then takes them anyhow
 
 
-_Price = Callable[[int, _Option], float]
+class _Input(NamedTuple):
+    """An input of an op that may have to be exchanged."""
+
+    position: int
+    tensor: int
+    prices: InputPrices
 
 
 def even_parts(extent: int, lanes: int) -> int:
@@ -87,24 +94,55 @@ class Splitter:
             for position, t in enumerate(each.op.inputs):
                 self.readers.setdefault(t, []).append((index, position))
         self.read_anew = self._views_of_what_is_stored()
+        self.inputs = [self._moved_inputs(each) for each in placed]
         self.options: list[list[_Option]] = []
+        self._options_of: dict[tuple[object, ...], list[_Option]] = {}  # of ops that are alike
         self.chosen: list[int] = []
         self.costs: dict[int, list[float]] = {}  # of the options, when the last choice was made
         self.penalty: dict[int, dict[Sharding, float]] = {}
 
     def run(self) -> tuple[Split, ...]:
         for index in range(len(self.placed)):
-            self.options.append(self._options(index))
+            alike = self._likeness(index)
+            if alike not in self._options_of:
+                self._options_of[alike] = self._options(index)
+            self.options.append(self._options_of[alike])
         for index in reversed(range(len(self.placed))):
             self._propagate_back(index)
         for index in range(len(self.placed)):
-            self.chosen.append(self._choose(index, self._forward_price))
+            self.chosen.append(self._choose(index, self._forward_prices(index)))
+        open_ = set(range(len(self.placed)))  # whose neighbours have chosen otherwise since they have
         for _ in range(_SWEEPS):
             for index in range(len(self.placed)):
-                self.chosen[index] = self._choose(index, self._local_price)
+                if index in open_:
+                    self._choose_again(index, open_)
         return tuple(self._split(index) for index in range(len(self.placed)))
 
     # ---- options --------------------------------------------------------------------------------------------------
+
+    def _likeness(self, index: int) -> tuple[object, ...]:
+        """All that the options of an op and their prices depend on: layers that are alike have the same."""
+        placed = self.placed[index]
+        op, engine = placed.op, placed.task.placement.engine
+        return (
+            (op.kind, op.trips, *op.attributes.items()),
+            (placed.engine, engine and engine.name, placed.cycles, placed.task.work, bool(placed.unknown)),
+            tuple(self.devices[index]),
+            tuple(self._tensor_likeness(t) for t in op.inputs),
+            tuple(self._tensor_likeness(t) for t in op.outputs),
+            () if op.family in _CHOOSES else tuple(self._made(t) for t in op.inputs),
+        )
+
+    def _tensor_likeness(self, t: int) -> tuple[object, ...]:
+        if t == ABSENT:
+            return ()
+        tensor = self.graph.tensors[t]
+        return tensor.shape, tensor.dtype, tensor.role, t in self.maker, self.prices.size_and_layout(t)
+
+    def _made(self, t: int) -> tuple[Sharding, ...]:
+        """In which ways the op that makes a tensor may leave it."""
+        maker = self.maker.get(t, len(self.options))
+        return tuple(option.made for option in self.options[maker]) if maker < len(self.options) else ()
 
     def _options(self, index: int) -> list[_Option]:
         placed = self.placed[index]
@@ -117,7 +155,7 @@ class Splitter:
             if len(devices) * self.prices.using > 1:
                 found[whole(devices[:1], 1, self.prices.cores)] = None
             found.update(dict.fromkeys(self._cut(placed.op, devices)))
-        if placed.op.family not in (Family.CONTRACTION, Family.RECURRENT):
+        if placed.op.family not in _CHOOSES:
             found.update(dict.fromkeys(self._inherited(placed.op)))
         options = []
         for each in list(found)[:MOST_OPTIONS]:
@@ -242,9 +280,13 @@ class Splitter:
 
     # ---- choosing -------------------------------------------------------------------------------------------------
 
-    def _moved(self, tensor: int) -> bool:
-        """Whether a tensor may have to be exchanged; of constants and graph inputs every lane reads what it needs."""
-        return tensor in self.maker and tensor not in self.read_anew
+    def _moved_inputs(self, placed: Placed) -> list[_Input]:
+        """The inputs that may have to be exchanged; of constants and graph inputs every lane reads what it needs."""
+        return [
+            _Input(position, t, self.prices.of_input(placed, position))
+            for position, t in enumerate(placed.op.inputs)
+            if t in self.maker and t not in self.read_anew
+        ]
 
     def _views_of_what_is_stored(self) -> set[int]:
         """Constants and graph inputs, which outer memory holds whole, and the views of them."""
@@ -261,30 +303,32 @@ class Splitter:
         """
         op, options = self.placed[index].op, self.options[index]
         ahead = sorted(((option.cycles + self._penalty(op, option), k) for k, option in enumerate(options)))
-        for position, t in enumerate(op.inputs):
-            if t == ABSENT or not self._moved(t) or not options[0].needs:
-                continue
-            costs: dict[Sharding, float] = {}
-            for held in dict.fromkeys(option.made for option in self.options[self.maker[t]]):
-                best = inf
-                for cost, k in ahead:
-                    if cost >= best:  # no exchange makes it cheaper
-                        break
-                    best = min(
-                        best, cost + self.prices.input(self.placed[index], position, held, options[k].needs[position])
-                    )
-                costs[held] = best
+        for each in self.inputs[index] if options[0].needs else ():
+            cheapest: dict[Sharding, float] = {}  # of the options that need the input so; in order of price
+            for cost, k in ahead:
+                cheapest.setdefault(options[k].needs[each.position], cost)
+            made = dict.fromkeys(option.made for option in self.options[self.maker[each.tensor]])
+            costs = {held: _least_with_exchange(held, cheapest, each.prices) for held in made}
             least = min(costs.values())
-            known = self.penalty.setdefault(t, {})
+            known = self.penalty.setdefault(each.tensor, {})
             for held, cost in costs.items():
                 known[held] = known.get(held, 0.0) + cost - least
 
     def _penalty(self, op: Op, option: _Option) -> float:
         return sum(self.penalty[t].get(option.made, 0.0) for t in op.outputs if t in self.penalty)
 
-    def _choose(self, index: int, price: _Price) -> int:
-        costs = self.costs[index] = [price(index, option) for option in self.options[index]]
+    def _choose(self, index: int, costs: list[float]) -> int:
+        self.costs[index] = costs
         return self.best(index, costs)
+
+    def _choose_again(self, index: int, open_: set[int]) -> None:
+        """Choose between neighbours as they are now; where that changes the choice, they have to choose again too."""
+        open_.discard(index)
+        found = self._choose(index, self._local_prices(index))
+        if found != self.chosen[index]:
+            self.chosen[index] = found
+            open_.update(self.maker[each.tensor] for each in self.inputs[index])
+            open_.update(reader for t in self.placed[index].op.outputs for reader, _ in self.readers.get(t, ()))
 
     def best(self, index: int, costs: Sequence[float]) -> int:
         """The number of the option with the lowest price; of a view, of those that need no exchange."""
@@ -293,50 +337,61 @@ class Splitter:
             tried = [k for k in tried if not self._exchanged(index, self.options[index][k])] or tried
         return min(tried, key=lambda k: (costs[k], k))
 
-    def _forward_price(self, index: int, option: _Option) -> float:
-        """Its own time, its exchanges, and what the readers may have to pay."""
-        return option.cycles + self._exchanged(index, option) + self._penalty(self.placed[index].op, option)
+    def _forward_prices(self, index: int) -> list[float]:
+        """Of every option its own time, its exchanges, and what the readers may have to pay."""
+        op = self.placed[index].op
+        return [
+            option.cycles + self._exchanged(index, option) + self._penalty(op, option) for option in self.options[index]
+        ]
 
-    def _local_price(self, index: int, option: _Option) -> float:
-        """Its own time and the exchanges before and behind it, between neighbours as they are chosen now."""
-        cost = option.cycles + self._exchanged(index, option)
+    def _local_prices(self, index: int) -> list[float]:
+        """Of every option its own time and the exchanges before and behind it, between neighbours as chosen now."""
+        costs = [option.cycles + self._exchanged(index, option) for option in self.options[index]]
         for t in self.placed[index].op.outputs:
-            needed: dict[Sharding, tuple[int, int]] = {}
+            needed: dict[Sharding, InputPrices] = {}
             for reader, position in self.readers.get(t, ()):
                 other = self.options[reader][self.chosen[reader]]
                 if other.needs:
-                    needed[other.needs[position]] = reader, position
-            for need, (reader, position) in needed.items():
-                cost += self.prices.input(self.placed[reader], position, option.made, need)
-        return cost
+                    needed[other.needs[position]] = self.prices.of_input(self.placed[reader], position)
+            for need, prices in needed.items():
+                for k, option in enumerate(self.options[index]):
+                    costs[k] += prices.cycles(option.made, need)
+        return costs
 
     def _exchanged(self, index: int, option: _Option) -> float:
-        op = self.placed[index].op
         if not option.needs:
             return 0.0
-        wanted = {(t, option.needs[p]): p for p, t in enumerate(op.inputs) if t != ABSENT and self._moved(t)}
-        return sum(
-            self.prices.input(self.placed[index], position, self._held(t), need)
-            for (t, need), position in wanted.items()
-        )
+        wanted = {(each.tensor, option.needs[each.position]): each.prices for each in self.inputs[index]}
+        return sum([prices.cycles(self._held(t), need) for (t, need), prices in wanted.items()])
 
     def _held(self, tensor: int) -> Sharding:
         maker = self.maker[tensor]
         return self.options[maker][self.chosen[maker]].made
 
     def _split(self, index: int) -> Split:
-        op, options = self.placed[index].op, self.options[index]
+        options = self.options[index]
         option = options[self.chosen[index]]
         missing = tuple(
-            position
-            for position, t in enumerate(op.inputs)
-            if option.needs
-            and t != ABSENT
-            and self._moved(t)
-            and not self.prices.is_there(self._held(t), option.needs[position])
+            each.position
+            for each in self.inputs[index]
+            if option.needs and not self.prices.is_there(self._held(each.tensor), option.needs[each.position])
         )
         prices = tuple((o.sharding, cycles) for o, cycles in zip(options, self.costs[index], strict=True))
         return Split(option.sharding, option.needs, missing, prices)
+
+
+def _least_with_exchange(held: Sharding, cheapest: dict[Sharding, float], prices: InputPrices) -> float:
+    """The lowest price of an op and of the exchange before it; `cheapest` has prices by need, the lowest first.
+
+    What needs no exchange comes first, for it most often ends the search: an exchange makes nothing cheaper.
+    """
+    least = sum(prices.converting(held))
+    best = cheapest[held] + least if held in cheapest else inf
+    for need, cost in cheapest.items():
+        if cost + least >= best:
+            break
+        best = min(best, cost + prices.cycles(held, need))
+    return best
 
 
 def describe(found: Sharding) -> str:

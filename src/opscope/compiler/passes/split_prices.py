@@ -19,7 +19,7 @@ from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
 from ..codegen.timing import VectorCost
-from ..plan import Placed, Split, channel_axis
+from ..plan import Placed, Split, channel_axis, leaves_by_tiles
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
 
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
@@ -58,6 +58,7 @@ class Prices:
         self.barrier = barrier_cycles(target)
         self._converted: dict[int, Mapping[int, float]] = {}
         self._exchanges: dict[tuple[Sharding, Sharding], tuple[float, ...]] = {}
+        self._inputs: dict[tuple[int, float | None], InputPrices] = {}  # by size, and rate of conversion
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class Prices:
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
                     held = splits[self.maker[t]].sharding.made
-                    cycles += self.input(placed, position, held, split.needs[position])
+                    cycles += self.of_input(placed, position).cycles(held, split.needs[position])
             found.append(cycles)
         return found
 
@@ -86,8 +87,9 @@ class Prices:
         out = sum(self._bytes(t) for t in op.outputs) * sharding.made.largest
         commands = max(1, ceil(out / self.piece), ceil(2 * out / self.room))
         if has_weights(op, self.graph):
-            loading, tiles = self._weights(op, placed.task.work, engine, sharding)
-            cycles, commands = max(cycles, loading), tiles
+            slices = self._slices(op, sharding, self._held(op, needed) + out, out)
+            loading, tiles = self._weights(op, placed.task.work, engine, sharding, slices)
+            cycles, commands = max(cycles, loading), slices * tiles
         cycles = max(cycles, self._arriving(op, needed))
         if may_spill:
             cycles = max(cycles, self._streamed(op, sharding, needed, out))
@@ -111,8 +113,18 @@ class Prices:
             return 0.0
         return number(op, "steps") * state_cycles(state_bytes(op, self.graph), self.machine)
 
-    def _weights(self, op: Op, work: Work, engine: Engine, sharding: Sharding) -> tuple[float, int]:
-        """Cycles until the weights are in the engine, and the number of tiles that they come in."""
+    def _slices(self, op: Op, sharding: Sharding, total: float, out: float) -> int:
+        """Slices of rows that a product runs in where a lane cannot hold what it reads and writes: all of its weights
+        enter the engine for each of them. A result alone can leave tile by tile (`codegen/operands.py`).
+        """
+        total, out = total / self.units, out / self.units
+        weights = self._bytes(op.inputs[1]) * weight_cuts(op, self.graph, sharding).largest
+        if total <= self.room or (leaves_by_tiles(weights / self.weight_tile) and total - out <= self.room):
+            return 1
+        return ceil(4 * total / self.room)
+
+    def _weights(self, op: Op, work: Work, engine: Engine, sharding: Sharding, slices: int) -> tuple[float, int]:
+        """Cycles until the weights are in the engine for every slice, and the number of tiles that they come in."""
         size, cuts = self._bytes(op.inputs[1]), weight_cuts(op, self.graph, sharding)
         weights, unpacking = self.graph.tensors[op.inputs[1]], 0.0
         largest = cuts.largest * (unpacked_bytes(weights, self.graph.tensors[op.inputs[0]].dtype) or size)
@@ -121,7 +133,9 @@ class Prices:
             rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
             unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = max(unpacking, (largest * (op.trips or 1) + again) / rate.value if rate is not None else 0.0)
+        entering = max(
+            unpacking, (largest * slices * (op.trips or 1) + again) / rate.value if rate is not None else 0.0
+        )
         first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         distinct = {box: cuts.share(lane) for lane, box in first.items()}
         read = size * sum(distinct.values())
@@ -150,20 +164,38 @@ class Prices:
 
     def _streamed(self, op: Op, sharding: Sharding, needed: Sequence[Sharding], out: float) -> float:
         """Cycles to pass the operands through outer memory, where a lane cannot hold what it reads and writes."""
-        weights = 1 if has_weights(op, self.graph) else ABSENT
-        inputs = [
-            (t, need) for p, (t, need) in enumerate(zip(op.inputs, needed, strict=True)) if t != ABSENT and p != weights
-        ]
-        own = sum(self._bytes(t) * need.largest for t, need in inputs if not self._is_constant(t))
-        if self.layout is not None and op.family in _PRODUCTS:  # an operand in either layout, or before an exchange
-            own *= 2
-        if own + out <= self.room * self.units:
+        own = self._held(op, needed)
+        in_either = 2 if self.layout is not None and op.family in _PRODUCTS else 1  # layout, or before an exchange
+        if in_either * own + out <= self.room * self.units:
             return 0.0
         lanes, first = sharding.lanes(), sharding.devices[0]
         here = [lane for lane in lanes if lane // self.cores == first]
-        read = sum(self._bytes(t) * need.share(lane) for t, need in inputs for lane in here)
+        read = sum(self._bytes(t) * need.share(lane) for t, need in self._inputs_of(op, needed) for lane in here)
         written = sum(self._bytes(t) * sharding.made.share(lane) for t in op.outputs for lane in here)
+        if has_weights(op, self.graph):
+            read += self._read_again(op, sharding, read, self._slices(op, sharding, own + out, out))
         return read / self._rate(Carries.READ) + written / self._rate(Carries.WRITE)
+
+    def _read_again(self, op: Op, sharding: Sharding, read: float, slices: int) -> float:
+        """Bytes that slices of rows cost beyond the first time: weights for each of them, or the slices for each panel
+        of weights that half of local memory holds.
+        """
+        cuts = weight_cuts(op, self.graph, sharding)
+        size = self._bytes(op.inputs[1])
+        distinct = {box: cuts.share(lane) for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
+        panels = ceil(size * cuts.largest / (self.room / 2))
+        return self.units * min(size * sum(distinct.values()) * (slices - 1), read / self.units * (panels - 1))
+
+    def _held(self, op: Op, needed: Sequence[Sharding]) -> float:
+        """Bytes of activations that a lane reads."""
+        inputs = self._inputs_of(op, needed)
+        return sum(self._bytes(t) * need.largest for t, need in inputs if not self._is_constant(t))
+
+    def _inputs_of(self, op: Op, needed: Sequence[Sharding]) -> list[tuple[int, Sharding]]:
+        """The inputs of an op as it needs them, beside weights."""
+        weights = 1 if has_weights(op, self.graph) else ABSENT
+        pairs = enumerate(zip(op.inputs, needed, strict=True))
+        return [(t, need) for position, (t, need) in pairs if t != ABSENT and position != weights]
 
     def has_room_for_sums(self, op: Op) -> bool:
         """Whether every lane can hold partial sums of the whole result, in a quarter of its local memory."""
@@ -204,25 +236,28 @@ class Prices:
         """Whether every lane has what it needs."""
         return not moved_by_exchange(held, needed)
 
-    def input(self, placed: Placed, position: int, held: Sharding, needed: Sharding) -> float:
-        """Cycles until every lane has an input of an op as the op needs it: converted where it is, then exchanged."""
-        tensor = placed.op.inputs[position]
-        cycles = self.exchange(tensor, held, needed)
-        rate = self._conversions(placed).get(position)
-        if rate is not None:
-            own = self._bytes(tensor) * held.largest
-            cycles += rate * own / 1024 + self.barrier
-            if 2 * own > self.room * self.units:  # both layouts do not fit: it is streamed
-                cycles += 2 * own * min(len(held.boxes), self.cores) / self._rate(Carries.READ)
-        return cycles
+    def of_input(self, placed: Placed, position: int) -> InputPrices:
+        """What it costs to have an input of an op as the op needs it; the same for all that are of one size."""
+        key = self._bytes(placed.op.inputs[position]), self._conversions(placed).get(position)
+        if key not in self._inputs:
+            self._inputs[key] = InputPrices(self, *key)
+        return self._inputs[key]
 
-    def exchange(self, tensor: int, held: Sharding, needed: Sharding) -> float:
+    def converting(self, size: float, rate: float | None, held: Sharding) -> tuple[float, float]:
+        """Cycles to convert a tensor where it is, and to stream it where it has no room for both layouts."""
+        if rate is None:  # its layout is not changed
+            return 0.0, 0.0
+        own, streaming = size * held.largest, 0.0
+        if 2 * own > self.room * self.units:
+            streaming = 2 * own * min(len(held.boxes), self.cores) / self._rate(Carries.READ)
+        return rate * own / 1024 + self.barrier, streaming
+
+    def exchange(self, size: float, held: Sharding, needed: Sharding) -> float:
         """Cycles until every lane has what it needs of a tensor."""
         key = held, needed
         if key not in self._exchanges:
             self._exchanges[key] = self._parts_of(moved_by_exchange(held, needed), held, needed)
         fixed, per_byte, largest, detour = self._exchanges[key]
-        size = self._bytes(tensor)
         if not fixed:
             return 0.0
         return fixed + size * per_byte + (size * detour if size * largest > self.room * self.units / 2 else 0.0)
@@ -246,6 +281,10 @@ class Prices:
 
     # ---- sizes ----------------------------------------------------------------------------------------------------
 
+    def size_and_layout(self, tensor: int) -> tuple[int, bool]:
+        """Bytes of a tensor, and whether it is made in the tiled layout: all that prices depend on, beside its form."""
+        return self._sizes[tensor], tensor in self.tiled
+
     def _rate(self, carries: Carries) -> float:
         return self.rates.get(carries, inf)
 
@@ -254,6 +293,34 @@ class Prices:
 
     def _is_constant(self, tensor: int) -> bool:
         return self.graph.tensors[tensor].role is Role.CONSTANT
+
+
+class InputPrices:
+    """What it costs to have an input of some size as an op needs it: converted where it is, then exchanged.
+
+    An op asks for the same pairs of shardings again for every option of its neighbours, and so do ops that are alike.
+    """
+
+    def __init__(self, prices: Prices, size: int, rate: float | None) -> None:
+        self._prices, self._size, self._rate = prices, size, rate
+        self._cycles: dict[tuple[Sharding, Sharding], float] = {}
+        self._converting: dict[Sharding, tuple[float, float]] = {}
+
+    def cycles(self, held: Sharding, needed: Sharding) -> float:
+        """Cycles until every lane has what it needs."""
+        key = held, needed
+        found = self._cycles.get(key)
+        if found is None:
+            converting, streaming = self.converting(held)
+            found = self._prices.exchange(self._size, held, needed) + converting + streaming
+            self._cycles[key] = found
+        return found
+
+    def converting(self, held: Sharding) -> tuple[float, float]:
+        """The parts of it that are due even where nothing is exchanged."""
+        if held not in self._converting:
+            self._converting[held] = self._prices.converting(self._size, self._rate, held)
+        return self._converting[held]
 
 
 def _stays(graph: Graph, machine: Machine) -> bool:

@@ -14,9 +14,9 @@ nothing is spilled, and the weights are read twice: 2 × 30 = 60 bytes, so 2 til
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isqrt
+from typing import NamedTuple
 
 from .footprint import Footprint
 
@@ -38,8 +38,7 @@ def useful_tiles(choices: Sequence[int], steps: Sequence[Footprint], room: float
     return [tiles for tiles in choices if tiles <= first]
 
 
-@dataclass(frozen=True, slots=True)
-class _PartialTiling:
+class _PartialTiling(NamedTuple):
     """The cheapest tiling of all ops so far that gives the last of them a certain number of tiles."""
 
     moved: float = 0.0  # bytes to and from outer memory
@@ -73,7 +72,8 @@ class TilingSearch:
         """Bytes to and from outer memory of every op with these numbers of tiles, and at the end."""
         states, before = [_PartialTiling()], 1
         for step, now in zip(steps, (*tiles, 1), strict=True):
-            states.append(self._extend(states[-1], before, step, now))
+            state = states[-1] if before == now else self._regroup(states[-1], before, step, now)
+            states.append(self._extend(state, step, now))
             before = now
         return [after.moved - state.moved for state, after in pairwise(states)]
 
@@ -88,41 +88,55 @@ class TilingSearch:
     def _best_predecessor(
         self, states: dict[int, _PartialTiling], step: Footprint, tiles: int
     ) -> tuple[int, _PartialTiling]:
-        """The number of tiles of the op before from which this op is reached with fewest bytes, and that tiling."""
-        reached = {before: self._extend(state, before, step, tiles) for before, state in states.items()}
-        best = min(reached, key=lambda before: (reached[before].moved, reached[before].runs, before != tiles))
-        return best, reached[best]
+        """The number of tiles of the op before from which this op is reached with fewest bytes, and that tiling.
 
-    def _extend(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> _PartialTiling:
-        """The tiling with one op more; `before` is the number of tiles of the op before it."""
-        moved, carried, peak, out = state.moved, state.carried, state.peak, state.spilled
-        if before != tiles:
-            through, carried = self._regroup(state, before, step, tiles)
-            moved, peak, out = moved + through, 0.0, out * before / tiles
+        Its weights are read once per tile in any case: what has moved too much with them alone is not followed. The
+        same number of tiles as before comes first: where nothing is regrouped, least is moved most often.
+        """
+        weights, found = step.weights * tiles, tiles
+        best = self._extend(states[tiles], step, tiles) if tiles in states else None
+        for before, state in states.items():
+            if before == tiles:
+                continue
+            regrouped = self._regroup(state, before, step, tiles)
+            if best is not None and regrouped.moved + weights > best.moved:
+                continue
+            reached = self._extend(regrouped, step, tiles)
+            if best is None or (reached.moved, reached.runs) < (best.moved, best.runs):
+                found, best = before, reached
+        if best is None:
+            raise ValueError("no op before this one has a tiling; expected one at the least")
+        return found, best
+
+    def _extend(self, state: _PartialTiling, step: Footprint, tiles: int) -> _PartialTiling:
+        """The tiling with one op more, which has as many tiles as the one before it, or has been regrouped."""
+        moved, runs, peak, carried, spilled = state
         need = self._need(step) / tiles
         if carried and need + carried > self.room:  # spilled and read back
             moved, carried = moved + 2 * carried * step.lanes, 0.0
-        out = min(out, step.others / tiles)  # what the op reads is back
+        out = min(spilled, step.others / tiles)  # what the op reads is back
         others = min(max(0.0, need - self.room), step.others / tiles)
         moved += step.weights * tiles + 2 * max(0.0, others - out) * tiles * step.lanes
         moved += self._streamed(step, tiles, need - self.room - others)
-        return _PartialTiling(moved, state.runs + tiles, max(peak, need), carried, max(out, others))
+        return _PartialTiling(moved, runs + tiles, max(peak, need), carried, max(out, others))
 
     def _need(self, step: Footprint) -> float:
         return step.need + step.gaps if self.gaps else step.need
 
-    def _regroup(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> tuple[float, float]:
-        """Where the number of tiles changes: bytes moved through outer memory, and bytes that stay on a lane instead.
+    def _regroup(self, state: _PartialTiling, before: int, step: Footprint, tiles: int) -> _PartialTiling:
+        """The tiling where the number of tiles changes: bytes move through outer memory, or stay on a lane instead.
 
         From 8 tiles to 2, each new tile is four old ones where they lie, if local memory holds them until the group
         ends: nothing moves. From 2 to 8 or to 3, everything is written out and read back tile by tile.
         """
+        moved, runs, peak, _, spilled = state
+        out = spilled * before / tiles
         if step.views:  # a view has no bytes of its own that could be joined or divided
-            return inf, 0.0
+            return _PartialTiling(inf, runs, 0.0, 0.0, out)
         waiting = step.alive * (1 - 1 / before)  # made by earlier tiles while the last one runs
-        if before % tiles == 0 and waiting + state.peak <= self.room:
-            return 0.0, step.alive * (1 - 1 / tiles)
-        return 2 * step.alive * step.lanes, 0.0
+        if before % tiles == 0 and waiting + peak <= self.room:
+            return _PartialTiling(moved, runs, 0.0, step.alive * (1 - 1 / tiles), out)
+        return _PartialTiling(moved + 2 * step.alive * step.lanes, runs, 0.0, 0.0, out)
 
     def _streamed(self, step: Footprint, tiles: int, over: float) -> float:
         """Bytes moved because an op does not fit even alone: results that can leave as they are made do, then its

@@ -77,7 +77,7 @@ class _Trials:
     """Lowers tilings one after the other, and keeps the one that is done first."""
 
     def __init__(self, plan: Plan, lowest_price: float) -> None:
-        self.plan, self.lowest_price = plan, lowest_price
+        self.plan, self.axes, self.lowest_price = plan, batch_axes(plan.graph), lowest_price
         self.best: _Trial | None = None
         self.others: list[_Trial] = []  # that were tried while that was cheap, and may be as good in the end
         self.spills = False  # the best does, more than next to nothing
@@ -104,7 +104,7 @@ class _Trials:
         for tiling in tilings:
             if tiling.loading > self.least or not (spills or self._may_be_better(tiling)):
                 continue
-            written = depth_first(schedule(self.plan, tiling.parts))
+            written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes))
             written = replace(written, resident=is_resident(written, self.plan.graph))
             try:
                 spills = self._lower(tiling.parts, written, price=tiling.price)
@@ -215,12 +215,13 @@ class _TilingPrices:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
+        self._prices: dict[int, Prices] = {}  # of so many images
         self._cycles: dict[tuple[int, int], list[float]] = {}  # of a part's ops in so many tiles
 
     def footprints(self, part: Part) -> PartFootprints:
         key = id(part.splits)
         if key not in self._footprints:
-            self._footprints[key] = part_footprints(self.plan, part)
+            self._footprints[key] = part_footprints(self.plan, part, self.axes)
         return self._footprints[key]
 
     def price(self, part: Part) -> float:
@@ -246,9 +247,11 @@ class _TilingPrices:
     def _of_ops(self, part: Part, tiles: int) -> list[float]:
         key = id(part.splits), tiles
         if key not in self._cycles:
-            some = for_images(self.plan, self.axes, part.images // tiles)
-            prices = Prices(some.graph, some.placed, self.plan.machine)
-            self._cycles[key] = [tiles * cycles for cycles in prices.by_op(part.splits)]
+            images = part.images // tiles
+            if images not in self._prices:
+                some = for_images(self.plan, self.axes, images)
+                self._prices[images] = Prices(some.graph, some.placed, self.plan.machine)
+            self._cycles[key] = [tiles * cycles for cycles in self._prices[images].by_op(part.splits)]
         return self._cycles[key]
 
     def _rate(self, part: Part) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ...core.entries import name_key
 from ...core.errors import TargetError, printable
 
 _PART_NUMBER = re.compile(r"([a-z]+)\d{3,}[a-z]*")
@@ -136,9 +137,9 @@ SOCS = _table()
 
 def find_soc(text: str) -> Soc:
     """By id, part number (with or without a trailing P) or marketing name; spaces, case and dashes do not matter."""
-    wanted = _key(text)
+    wanted = name_key(text)
     for soc in SOCS:
-        keys = {str(soc.id), *(_key(word) for word in soc.words)}
+        keys = {str(soc.id), *(name_key(word) for word in soc.words)}
         if wanted in keys or wanted.removesuffix("p") in keys or _short(wanted) in {_short(key) for key in keys}:
             return soc
     near = _nearest_word(wanted)
@@ -157,7 +158,7 @@ def _nearest_word(wanted: str) -> str:
     before the number is meant only where none has the same: QCS6491 is no SM6450.
     """
     letters, short = _letters(wanted), _bare(wanted)
-    words = {_bare(_key(word)): word for soc in SOCS for word in soc.words}
+    words = {_bare(name_key(word)): word for soc in SOCS for word in soc.words}
     alike = [key for key in words if letters and _letters(key) == letters]
     ranked = []
     for key in alike or words:
@@ -195,7 +196,3 @@ def _short(key: str) -> str:
 def _bare(key: str) -> str:
     """Without a maker's words, and of part numbers without the P that some have behind them."""
     return _short(key).removesuffix("p") if _letters(key) else _short(key)
-
-
-def _key(text: str) -> str:
-    return "".join(c for c in text.lower() if c.isalnum() or c == "+")

@@ -54,7 +54,7 @@ class RknnLog:
                 "no table of layers, no totals and no sizes; expected what rknn.eval_perf(), rknn.eval_memory() or "
                 "rknn.build() with verbose=True prints",
             )
-        return _recording(self.name, path, found, chosen(found.tables))
+        return _recording(self.name, found, chosen(found.tables))
 
     def lines(self, path: Path) -> Iterator[tuple[int, str]]:
         return numbered(path)
@@ -85,7 +85,7 @@ def chosen(tables: Sequence[Table]) -> Table | None:
     return None
 
 
-def _recording(maker: str, path: Path, found: Console, table: Table | None) -> Recording:
+def _recording(maker: str, found: Console, table: Table | None) -> Recording:
     provenance = _provenance(found, table)
     layers = table.layers if table is not None else []
     ranking = table.ranking if table is not None and table.ranking else found.ranking

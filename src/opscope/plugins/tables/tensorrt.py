@@ -70,7 +70,6 @@ class _Info(msgspec.Struct):
 
 class _Engine(msgspec.Struct):
     layers: list[msgspec.Raw] = msgspec.field(name="Layers")
-    bindings: list[str] = msgspec.field(name="Bindings", default_factory=list)
 
 
 _ENTRIES, _ENGINE = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Engine)

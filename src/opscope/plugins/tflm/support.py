@@ -14,7 +14,6 @@ from ...graph.graph import DType
 from ...readers.tflite.model import StoredTensor
 from .nodes import ModelFile, Node, dtype
 
-VERSION = "tflite-micro 90b983c2 (August 2026)"
 KERNELS = ("reference", "cmsis-nn", "esp-nn", "ethos-u")
 _LETTERS = {
     "f": DType.F32,
@@ -138,4 +137,3 @@ _TAKES: Mapping[str, tuple[DType, ...]] = {
     for letters, operators in _TYPES.items()
     for operator in operators.split()
 }
-OPERATORS = tuple(sorted(_TAKES))

@@ -13,17 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...graph.graph import Graph
-from .export import export, for_inference, quiet, structure, write_onnx
+from .export import for_inference, quiet, structure, write_onnx
 from .model import TorchModel, call_key, is_exporting, is_torch, torch_model
-from .sources import is_named, load, name_of
+from .sources import load, name_of
 
 __all__ = [
     "TorchModel",
     "call_key",
-    "export",
     "for_inference",
     "is_exporting",
-    "is_named",
     "is_torch",
     "load",
     "name_of",

@@ -13,6 +13,7 @@ from .rule import (
     NO_ACTIVATION,
     RELU,
     RELU6,
+    RELU_N1_TO_1,
     SAME,
     VALID,
     Array,
@@ -151,7 +152,7 @@ def _spatial(shapes: Sequence[Any]) -> list[tuple[int, int]]:
 
 def fuse_activation(op: Op, graph: Graph) -> Match | None:
     """RELU and RELU6 after an operator that can have them within."""
-    within = {"RELU": RELU, "RELU6": RELU6, "RELU_N1_TO_1": 2}.get(op.kind)
+    within = {"RELU": RELU, "RELU6": RELU6, "RELU_N1_TO_1": RELU_N1_TO_1}.get(op.kind)
     first = graph.writer(op.inputs[0]) if within is not None else None
     if first is None or first.kind not in _FUSING or graph.only_reader(first.outputs[0]) is not op:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from ...core.provenance import Provenance
-from ...core.units import UNKNOWN, format_count, format_latency, format_ns, format_percent
+from ...core.units import UNKNOWN, format_digits, format_latency, format_ns, format_percent
 from ...recording.finding import Findings
 from ...recording.run import RunInfo
 from ...recording.summary import OpTotal, Share, Summary
@@ -58,7 +58,7 @@ def _head(info: RunInfo, summary: Summary, findings: Findings | None) -> Iterabl
         parts.append(f"range {low} – {high}")
     rate = summary.throughput_per_s
     if rate is not None:
-        parts.append(f"{format_count(rate) if rate >= 100 else f'{rate:.3g}'} per second")
+        parts.append(f"{format_digits(rate)} per second")
     if findings is not None:
         parts.append(f"bound by <strong>{_text(findings.bound)}</strong>")
     yield f"<div>{' · '.join(parts)}</div>\n"

@@ -41,7 +41,7 @@ class FindingsText:
 
     def render(self, run: Run, findings: Findings, out: TextIO) -> None:
         sections = (
-            self._head(run, findings),
+            self._head(run),
             iter(unknown_lines(findings.unknown_ops, len(run.ops))),
             self._verdict(findings),
             self._causes(run, findings),
@@ -54,7 +54,7 @@ class FindingsText:
         blocks = ["\n".join(lines) for section in sections if (lines := list(section))]
         out.write("\n\n".join(blocks) + "\n")
 
-    def _head(self, run: Run, findings: Findings) -> Iterator[str]:
+    def _head(self, run: Run) -> Iterator[str]:
         latency, info = run.summary.latency, run.info
         times = format_latency(latency.value_ns, latency.low_ns, latency.high_ns)
         name = printable(info.network or info.model, 60)

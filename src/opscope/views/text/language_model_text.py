@@ -7,7 +7,16 @@ from functools import partial
 from typing import NamedTuple, TextIO
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_latency, format_percent
+from ...core.units import (
+    UNKNOWN,
+    format_bytes,
+    format_count,
+    format_counted,
+    format_digits,
+    format_joules,
+    format_latency,
+    format_percent,
+)
 from ...recording.language_model import LanguageModel, Ranged, TokenPoint, scaled
 from ..markdown import safe, table
 from .columns import columns
@@ -31,7 +40,7 @@ def rate_text(found: Ranged | None) -> str:
     """`41.2 (35 – 48.1)`"""
     if found is None:
         return UNKNOWN
-    value, *ends = (None if part is None else _short(part) for part in _parts(found))
+    value, *ends = (None if part is None else format_digits(part) for part in _parts(found))
     return f"{value} ({ends[0]} – {ends[1]})" if None not in ends and ends[0] != ends[1] else str(value)
 
 
@@ -60,8 +69,8 @@ def fits_text(point: TokenPoint) -> str:
 def head_line(found: LanguageModel) -> str:
     """`llama-3.1-8b on aic100-ultra, 4 devices (1 card), weights mxfp6, cache mxint8, tensor parallel – estimated`"""
     kinds = ", ".join(dict.fromkeys(point.provenance for point in found.points))
-    devices = "" if found.devices is None else f", {_counted(found.devices, 'device')}"
-    cards = f" ({_counted(found.cards, 'card')})" if found.cards is not None else ""
+    devices = "" if found.devices is None else f", {format_counted(found.devices, 'device')}"
+    cards = f" ({format_counted(found.cards, 'card')})" if found.cards is not None else ""
     words = [f"weights {found.weights}"] * bool(found.weights) + [f"cache {found.kv}"] * bool(found.kv)
     words += [f"{found.parallel} parallel"] * bool(found.parallel not in ("", "auto") and (found.devices or 1) > 1)
     return f"{found.model} on {found.target}{devices}{cards}{''.join(f', {word}' for word in words)} – {kinds}"
@@ -138,7 +147,7 @@ def words_below(found: LanguageModel) -> Iterator[str]:
         yield "nothing fits: the weights alone are larger than the memory"
     outside = sum(point.fits is False for point in found.points)
     if outside:
-        points = _counted(len(found.points), "point")
+        points = format_counted(len(found.points), "point")
         yield f"{outside} of {points} do not fit: their times are those of a larger memory"
     yield from found.notes
 
@@ -177,11 +186,3 @@ class LanguageModelMarkdown:
 
 def _parts(found: Ranged) -> Sequence[float | None]:
     return found.value, found.low, found.high
-
-
-def _short(value: float) -> str:
-    return format_count(round(value)) if value >= 100 else f"{value:.3g}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

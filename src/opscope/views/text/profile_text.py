@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.units import UNKNOWN, format_count, format_latency, format_ns, format_percent
+from ...core.units import UNKNOWN, format_digits, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, OUTLIER, UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
@@ -88,7 +88,7 @@ class ProfileText:
             rows[0] = ("latency", f"{rows[0][1]}; the application sees {seen}")
         if run.summary.throughput_per_s is not None:
             alone = " of the device alone" if run.summary.host else ""  # the host may not keep up with it
-            rate = f"{_rate(run.summary.throughput_per_s)} inferences/s{alone}"
+            rate = f"{format_digits(run.summary.throughput_per_s)} inferences/s{alone}"
             rows.append(("throughput", rate + _per_activation(run)))
         if found.breakdown:
             share = next(part.share for part in found.breakdown if part.cause == found.bound)
@@ -249,8 +249,4 @@ def _per_activation(run: Run) -> str:
     if not latency or not batch or not rate or run.info.options.get("activations", 1) == 1:
         return ""
     each = batch * 1e9 / latency
-    return f", {round(rate / each)} activations at once with {_rate(each)} each"
-
-
-def _rate(per_second: float) -> str:
-    return format_count(round(per_second)) if per_second >= 100 else f"{per_second:.3g}"
+    return f", {round(rate / each)} activations at once with {format_digits(each)} each"

@@ -15,7 +15,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
     x = conv(plan, "conv", x, 16, (3, 3), activation="relu")
     for stack, (channels, stride) in enumerate(_STACKS):
         x = _stack(plan, f"stacks.{stack}", x, channels, stride)
-    x = flat_mean(plan, "pool", "", x)
+    x = flat_mean(plan, "pool", x)
     plan.output("output", softmax(plan, "", dense(plan, "fc", x, settings.number("classes"))))
 
 

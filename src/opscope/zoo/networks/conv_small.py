@@ -14,7 +14,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
     x = conv(plan, "block/down", x, 2 * channels, (3, 3), stride=(2, 2), activation="relu")
     y = conv(plan, "block/depthwise", x, 2 * channels, (3, 3), groups=2 * channels, activation="relu")
     y = conv(plan, "block/pointwise", y, 2 * channels, (1, 1))
-    x = flat_mean(plan, "pool", "", add(plan, "block", x, y, activation="relu"))
+    x = flat_mean(plan, "pool", add(plan, "block", x, y, activation="relu"))
     plan.output("output", dense(plan, "fc", x, settings.number("classes")))
 
 

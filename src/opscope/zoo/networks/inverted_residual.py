@@ -55,7 +55,7 @@ def _build(net: _Net, plan: Blueprint, settings: Settings) -> None:
         net = replace(net, width=settings.number("width") / 100)
     x = plan.input("input", (settings.batch, 3, size, size))
     x = features(plan, x, net)
-    x = flat_mean(plan, "", "", x)
+    x = flat_mean(plan, "", x)
     if net.hidden:
         x = activate(
             plan, "classifier/classifier.1", dense(plan, "classifier/classifier.0", x, net.hidden), "hard_swish"

@@ -19,7 +19,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
         at = f"blocks.{block}"
         x = conv(plan, f"{at}/depthwise", x, channels, (3, 3), groups=channels, activation="relu")
         x = conv(plan, f"{at}/pointwise", x, channels, (1, 1), activation="relu")
-    x = flat_mean(plan, "pool", "", x)
+    x = flat_mean(plan, "pool", x)
     plan.output("output", softmax(plan, "", dense(plan, "fc", x, settings.number("classes"))))
 
 

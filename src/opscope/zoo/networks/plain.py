@@ -98,7 +98,7 @@ def _squeezenet(first: tuple[int, int], pools: tuple[int, ...], plan: Blueprint,
         if number in pools:
             x = pool(plan, f"features/pool{number}", x, (3, 3), stride=_TWO, partial_windows=True)
     x = conv(plan, "classifier/classifier.1", x, settings.number("classes"), (1, 1), padding=0, activation="relu")
-    plan.output("output", flat_mean(plan, "classifier/classifier.3", "", x))
+    plan.output("output", flat_mean(plan, "classifier/classifier.3", x))
 
 
 _SEPARABLE = (64, -128, 128, -256, 256, -512, 512, 512, 512, 512, 512, -1024, 1024)  # channels, negative at stride 2

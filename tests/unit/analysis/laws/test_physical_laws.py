@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from analyse_build import DMA, HVX, Command, Span, run_of, total
 from opscope.analysis.laws import PHYSICS, check_laws
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.program.bounds import Bounds, Holding, MemoryPeak, Rate, RoutePeak, UnitPeak
@@ -16,6 +15,7 @@ from opscope.recording.finding import LawCheck
 from opscope.recording.run import Run
 from opscope.recording.summary import LaneTotal, Latency, MemoryTotal, RouteTotal, Summary
 from opscope.recording.trace import NONE, Lane, SpanKind
+from support.recording.analyse_build import DMA, HVX, Command, Span, run_of, total
 
 WRITES, EXECUTION = Lane(0, 0, "HVX DMA DDR write"), Lane(0, 0, "Execution")
 OPS = (OpInfo("a", "MatMul", "", ""),)

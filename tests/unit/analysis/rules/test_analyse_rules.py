@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from analyse_build import DMA, HMX, HOST, HVX, A, B, C, Command, Span, copy, finding, ids, run_of, total
 from opscope.analysis.analyse import analyse
 from opscope.program.bounds import Bounds, UnitPeak
 from opscope.program.program import OpCycles, OpInfo
@@ -14,6 +13,22 @@ from opscope.recording.finding import UPPER_BOUND
 from opscope.recording.host_times import stage_of
 from opscope.recording.summary import Latency, MemoryTotal, Placement, Summary
 from opscope.recording.trace import NONE, Lane, SpanKind
+from support.recording.analyse_build import (
+    DMA,
+    HMX,
+    HOST,
+    HVX,
+    A,
+    B,
+    C,
+    Command,
+    Span,
+    copy,
+    finding,
+    ids,
+    run_of,
+    total,
+)
 
 TRANSFER, OP, WAIT, PHASE = SpanKind.TRANSFER, SpanKind.OP, SpanKind.WAIT, SpanKind.PHASE
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
 from opscope.analysis.causes import COMPUTE, LAUNCH
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.compiler import compile_graph
@@ -16,6 +15,7 @@ from opscope.options import CompileOptions, ProfileOptions
 from opscope.recording.run import Run
 from opscope.workflows.record import run_of
 from opscope.workflows.simulated_run import run_program
+from support.build import Sketch
 
 
 def chain(length: int) -> Graph:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analyse_build import DMA, HMX, HVX, Span, run_of
 from opscope.analysis.timeline.over_time import with_use
 from opscope.core.meaning import LaneRole
 from opscope.recording.run import Run
 from opscope.recording.trace import NONE, CounterTrack, SpanKind
+from support.recording.analyse_build import DMA, HMX, HVX, Span, run_of
 
 SPANS = (
     Span(0, 0, 600),

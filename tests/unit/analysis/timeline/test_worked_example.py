@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyse_build import HMX, HOST, HVX, Span, run_of
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.activities import activities_of
 from opscope.analysis.timeline.dependencies import DATA, LANE
 from opscope.analysis.timeline.gaps import waits_for
 from opscope.core.meaning import LaneRole
 from opscope.recording.trace import NONE, Lane, SpanKind
+from support.recording.analyse_build import HMX, HOST, HVX, Span, run_of
 
 A, B, C = range(3)
 

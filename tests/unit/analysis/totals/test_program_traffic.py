@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from device_build import COPY, DMA, READ, Step, program_of
 from opscope.analysis.totals.program_traffic import OpTraffic, ProgramTraffic
 from opscope.program.program import OpInfo
+from support.device.build import COPY, DMA, READ, Step, program_of
 
 
 @pytest.mark.parametrize(

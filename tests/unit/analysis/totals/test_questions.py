@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from decode_build import Profiled, furnished, profiled, small
-from device_build import COPY, DMA, HMX, HVX, READ, WRITE, Step, program_of
 from opscope.analysis.structure import block_of, layer_of
 from opscope.analysis.totals.memory import residency
 from opscope.analysis.totals.summarise import summarise, typical
@@ -16,6 +14,8 @@ from opscope.analysis.totals.work import ProgramIndex, Work
 from opscope.core.meaning import Does
 from opscope.program.program import Program, StatsOptions
 from opscope.recording.summary import Summary
+from support.decode.build import Profiled, furnished, profiled, small
+from support.device.build import COPY, DMA, HMX, HVX, READ, WRITE, Step, program_of
 
 
 def totals(profile: Profiled) -> Summary:

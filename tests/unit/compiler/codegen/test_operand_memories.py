@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from build import Sketch
-from compiler_build import KB, build, small_target
 from opscope.core.meaning import Carries, Direction, Does
 from opscope.graph.graph import DType
 from opscope.program.program import NO_ROUTE
+from support.build import Sketch
+from support.compiler.build import KB, build, small_target
 
 
 def test_what_computes_has_local_operands_and_copies_have_the_outer_end() -> None:

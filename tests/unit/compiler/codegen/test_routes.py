@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
-from compiler_build import build, small_target
 from opscope.compiler.codegen.context import memories
 from opscope.core.meaning import Carries
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
 from opscope.machine.corners import Corner, at_corner
+from support.build import Sketch
+from support.compiler.build import build, small_target
 
 
 def test_a_memory_has_the_rate_that_reads_and_writes_reach_together() -> None:

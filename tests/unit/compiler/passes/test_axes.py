@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import Sketch
 from opscope.compiler.passes.axes import WHOLE, halo, input_axes, needs
 from opscope.compiler.sharding import REDUCED, Cut, Sharding, sharding
 from opscope.graph.graph import Attribute
+from support.build import Sketch
 
 Array = npt.NDArray[np.float64]
 

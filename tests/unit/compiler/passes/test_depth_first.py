@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from build import Sketch
-from compiler_build import build
 from opscope.compiler.passes.depth_first import rows_needed
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
+from support.build import Sketch
+from support.compiler.build import build
 
 SR200 = targets.load("torq-sr200")
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, Built, Parts, build, small_target
-from compiler_laws import all_laws
 from opscope.compiler.passes.batch import batch_axes
 from opscope.compiler.passes.device_images import on_all_devices, share_of_device
 from opscope.compiler.passes.parts import PartsChooser
@@ -14,6 +11,9 @@ from opscope.compiler.plan import Part, Plan
 from opscope.core.meaning import Carries
 from opscope.graph.graph import DType, Graph
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import KB, Built, Parts, build, small_target
+from support.compiler.laws import all_laws
 
 DEVICES = 2
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, build, small_target
 from opscope.compiler.passes.op_order import run_when_wanted
 from opscope.compiler.passes.place import place
 from opscope.compiler.plan import Plan
@@ -13,6 +11,8 @@ from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
 from opscope.program.program import NO_ROUTE
+from support.build import Sketch
+from support.compiler.build import KB, build, small_target
 
 
 def cached(layers: int) -> Graph:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, build, small_target
-from compiler_laws import all_laws
 from opscope.compiler import PASSES, compile_graph
 from opscope.compiler.passes.batch import batch_axes, is_cuttable, with_images
 from opscope.compiler.passes.parts import PartsChooser
@@ -18,6 +15,9 @@ from opscope.machine import catalogue as targets
 from opscope.machine.target import Target
 from opscope.options import CompileOptions
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import KB, build, small_target
+from support.compiler.laws import all_laws
 
 
 def image_network(batch: int) -> Graph:

@@ -7,9 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, Built, Choice, build, by_axis, small_target, whole_batch
-from compiler_laws import all_laws
 from opscope.compiler.passes.axes import WHOLE, input_axes
 from opscope.compiler.passes.recurrent_states import align_states
 from opscope.core.meaning import Carries
@@ -18,6 +15,9 @@ from opscope.estimate.machines import use_machine
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Op
 from opscope.simulation import simulate
+from support.build import Sketch
+from support.compiler.build import KB, Built, Choice, build, by_axis, small_target, whole_batch
+from support.compiler.laws import all_laws
 
 STEPS, BATCH, SIZE, HIDDEN = 16, 8, 64, 128
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}

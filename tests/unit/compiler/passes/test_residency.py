@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from build import Sketch
 from opscope.compiler import Compiler
 from opscope.compiler.passes.residency import kept_bytes, kept_weights
 from opscope.compiler.plan import Schedule
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
+from support.build import Sketch
 
 
 def two_products() -> Graph:

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, Built, Parts, build, in_tiles, small_target, whole_batch
-from compiler_laws import all_laws
 from opscope.compiler.codegen.lower import lower
 from opscope.compiler.passes import tiling
+from opscope.compiler.passes.batch import batch_axes
 from opscope.compiler.passes.footprint import end_of_graph, part_footprints
 from opscope.compiler.passes.schedule import schedule
 from opscope.compiler.passes.tile_search import TilingSearch, divisors
@@ -18,6 +16,9 @@ from opscope.compiler.phases import phase_text
 from opscope.graph.graph import DType, Graph
 from opscope.program.program_file import encode_program
 from opscope.simulation import simulate, total_cycles
+from support.build import Sketch
+from support.compiler.build import KB, Built, Parts, build, in_tiles, small_target, whole_batch
+from support.compiler.laws import all_laws
 
 IMAGE = 16 * 16 * 32 * 2  # bytes of what a convolution of `images` makes of one image
 
@@ -113,7 +114,7 @@ def test_results_of_the_graph_need_no_room_behind_their_last_reader() -> None:
     second = draw.same("exp", first)
     third = draw.same("relu", draw.same("exp", second))
     plan = build(draw.graph(first, third), small_target()).passed
-    steps = part_footprints(plan, plan.parts[0]).steps
+    steps = part_footprints(plan, plan.parts[0], batch_axes(plan.graph)).steps
     assert [step.alive for step in steps] == [0.0, 64 * 64 * 2, 64 * 64 * 2, 64 * 64 * 2, 0.0]
 
 

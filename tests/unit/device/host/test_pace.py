@@ -7,12 +7,12 @@ from math import floor
 
 import pytest
 
-from device_build import DMA, HMX, READ, ROUTES, Step, program_of
-from opscope.device import vary
 from opscope.device.host.pace import Pace
+from opscope.device.variation import vary
 from opscope.program.clock import at_clock
 from opscope.program.program import Program
 from opscope.simulation import simulate
+from support.device.build import DMA, HMX, READ, ROUTES, Step, program_of
 
 SPREAD = {"inference_spread": 0.02}
 COMPUTE = [Step(HMX, 1_000_000)]

@@ -15,7 +15,7 @@ from opscope.device.host.stage_times import HOST_SPREAD, StageSource
 from opscope.machine import catalogue as targets
 from opscope.options import RunOptions
 from opscope.recording.host_times import INFERENCE, STAGES, between
-from run_build import HOST_RATES, HOST_US, STATS_HZ, program_of, run_of
+from support.recording.run_build import HOST_RATES, HOST_US, STATS_HZ, program_of, run_of
 
 INPUTS, OUTPUTS = 4 * 3 * 8 + 4 * 4 * 4, 4 * 10 * 2  # bytes of the program by hand
 TIMES = [name for name in INFERENCE.names or () if name.endswith("_ns")]

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from device_build import COPY, DMA, READ, Step
-from device_build import program_of as built
 from opscope.core.errors import ProgramError, UsageError
 from opscope.device.host.sampling import choose_samples
 from opscope.device.host.sharing import beside_others, slots_of
 from opscope.options import RunOptions
 from opscope.program.file_names import latency_name, output_names, raw_name, stats_name, trace_name
 from opscope.recording.host_times import HostTimes
-from run_build import STATS_HZ, program_of, rows_of, run_of
+from support.device.build import COPY, DMA, READ, Step
+from support.device.build import program_of as built
+from support.recording.run_build import STATS_HZ, program_of, rows_of, run_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from opscope.core.errors import UsageError
 from opscope.device.host.inputs import Array, check_inputs, load_inputs, random_inputs
-from run_build import program_of
+from support.recording.run_build import program_of
 
 EXPECTED = r"expected ids \(int64 of 4x3\), image \(float32 of 4x2x2\)$"
 

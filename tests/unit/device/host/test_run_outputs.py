@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import opscope
-from onnx_models import classifier, graph, model, value
 from opscope import api
 from opscope.core.errors import UsageError
 from opscope.device.host.outputs import Output, saved_form
+from support.models.onnx_models import classifier, graph, model, value
 
 SAME_KEYS: Output = [{"cat": 0.25, "dog": 0.75}, {"cat": 0.5, "dog": 0.5}]
 

@@ -12,7 +12,7 @@ from opscope.program.capture import Capture
 from opscope.program.program import Program, StatsOptions
 from opscope.program.wire import DDR_RECORD, PMU_RECORD, THREAD_RECORD, StatsFlag, StatsSection
 from opscope.recording.host_times import HostTimes
-from run_build import STATS_HZ, program_of, rows_of
+from support.recording.run_build import STATS_HZ, program_of, rows_of
 
 
 def capture_of(*, busy: int, pcycles: int = 1000, ticks: int = 19_200, read: int = 0) -> Capture:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch, engine, target
 from opscope.estimate.canonical import canonicalise
 from opscope.estimate.forms.chains import free_joins, fuse_chains, in_passing, rename_layouts, rescaled_joins
 from opscope.graph.graph import DType, Graph, Role
 from opscope.graph.kinds import Family
 from opscope.graph.work_families import WorkFamily, work_family
 from opscope.machine.target import Runtime
+from support.build import Sketch, engine, target
 
 
 def gelu(draw: Sketch, x: int) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from build import Sketch
 from opscope.estimate.canonical import canonicalise
 from opscope.estimate.forms.masks import fuse_masks
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue
+from support.build import Sketch
 
 
 def attention(mask: tuple[int, ...], *, over: int = 3, read_twice: bool = False) -> Graph:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from build import Sketch
 from opscope.estimate.canonical import canonicalise
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
+from support.build import Sketch
 
 TORQ = targets.load("torq-sl2610")
 

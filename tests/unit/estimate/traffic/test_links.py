@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch
 from opscope.core.meaning import Carries
 from opscope.estimate.estimator import Estimate, estimate, predict
 from opscope.estimate.machines import use_machine
 from opscope.estimate.price import Machine, Sharing, link_price
 from opscope.estimate.traffic.links import SharedOp, shared_ops, ways_to_share
 from opscope.graph.graph import DType, Graph
+from support.build import Sketch
 
 
 def layers(batch: int, width: int, *, count: int = 4) -> Graph:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from build import Sketch, engine, figure, memory, target
 from opscope.core.errors import TargetError
 from opscope.estimate.build_report import build_report
 from opscope.estimate.cost import DECODE
@@ -17,6 +16,7 @@ from opscope.estimate.traffic.stores import RESIDENT, Stores, filled, parameter_
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue
 from opscope.machine.target import Compression, Figure, Holds, Memory, Scope, Target
+from support.build import Sketch, engine, figure, memory, target
 
 KB = 1024
 SIZES = (0.01, 40, 110, 300, 700, 10_000)  # KB of the memory that is filled first

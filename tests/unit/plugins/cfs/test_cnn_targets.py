@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from support.build import Sketch
 
 from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue
+from support.build import Sketch
 
 
 def conv(channels: int, side: int, results: int, **options: int) -> Graph:

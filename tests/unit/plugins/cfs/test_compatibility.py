@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from build import Sketch, machine, memory, resnet
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType
 from opscope.machine import catalogue as targets
@@ -13,6 +12,7 @@ from opscope.machine.target import Holds, Support
 from opscope.plugins.cfs.compatibility import check_compatibility
 from opscope.readers import graph_of
 from opscope.zoo.catalogue import Recipe, make
+from support.build import Sketch, machine, memory, resnet
 
 
 def test_a_model_that_fits_has_no_issues() -> None:

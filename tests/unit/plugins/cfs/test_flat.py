@@ -6,13 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from build import Sketch, autoencoder, engine, figure, keyword_spotter, machine, memory, mobilenet, resnet, resnet8
 from opscope.estimate.price import Machine
 from opscope.estimate.report import Report
 from opscope.graph.graph import ABSENT, DType, Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds
 from opscope.plugins.cfs.flat import flat_macs, flat_report
+from support.build import (
+    Sketch,
+    autoencoder,
+    engine,
+    figure,
+    keyword_spotter,
+    machine,
+    memory,
+    mobilenet,
+    resnet,
+    resnet8,
+)
 
 SAMPLE = Machine(targets.load("cfs-sample"))
 

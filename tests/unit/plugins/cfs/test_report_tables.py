@@ -9,12 +9,12 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from build import Sketch, engine, machine, resnet
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
 from opscope.plugins.cfs.flat import flat_report
 from opscope.plugins.cfs.tables import ReportTables
+from support.build import Sketch, engine, machine, resnet
 
 PUBLISHED = Path(__file__).parents[3] / "published" / "resource_report.csv"
 Cells = tuple[str, ...]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.formats import read_profile
+from support.plugins.importer_samples import SAMPLES, all_hold, sample
 
 
 def written(folder: Path, text: str) -> Path:

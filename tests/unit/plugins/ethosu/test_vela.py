@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
 from opscope.recording.recording import ResourceCycles
+from support.plugins.importer_samples import SAMPLES, all_hold, op, sample
 
 
 def test_an_op_takes_as_long_as_its_busiest_resource() -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import Sketch
 from opscope.core.errors import ModelError, UsageError
 from opscope.graph.graph import DType, Graph
 from opscope.plugins.ethosu.compilation import Compilation, Row, _debug_tables, _queued, _rows, compile_model
@@ -19,6 +18,7 @@ from opscope.plugins.ethosu.options import VelaOptions
 from opscope.plugins.ethosu.profile import assemble
 from opscope.recording.build import to_run
 from opscope.recording.recording import OpRecord, Placed, ResourceCycles
+from support.build import Sketch
 
 LAYERS = """\
 Original Operator,NNG Operator,Target,Staging Usage,Peak% (Staging),Op Cycles,Network% (cycles),NPU,SRAM AC,DRAM AC,\

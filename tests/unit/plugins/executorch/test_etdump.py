@@ -10,12 +10,12 @@ from statistics import fmean
 import pytest
 from flatbuffers import Builder
 
-from importer_samples import SAMPLES, all_hold, op
 from opscope.core.errors import ImportFileError
 from opscope.importers.formats import read_profile, read_profiles
 from opscope.plugins.executorch.dump import read_dump
 from opscope.plugins.executorch.record import read_record
 from opscope.recording.recording import Recording
+from support.plugins.importer_samples import SAMPLES, all_hold, op
 
 DUMP, RECORD = SAMPLES / "executorch.etdp", SAMPLES / "executorch.etrecord"
 Event = tuple[str, int, str, int, int]  # name, instruction, who in a delegate, start, end

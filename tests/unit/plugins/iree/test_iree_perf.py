@@ -6,7 +6,7 @@ import pytest
 
 from opscope.core.errors import ImportFileError
 from opscope.recording.trace import SpanKind
-from torq_samples import imported, spans
+from support.plugins.torq_samples import imported, spans
 
 SCHEMA = '{"schema_version":15,"record_type":"schema","format":"ireeperf-jsonl"}\n'
 EVENT = (

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from draws import draws
 from opscope.plugins.ort.fusion import NOWHERE, Node, map_nodes
+from support.draws import draws
 
 
 def node(name: str, kind: str, inputs: str, outputs: str) -> Node:

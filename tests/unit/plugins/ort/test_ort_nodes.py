@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import Sketch
 from opscope.backends.kernel_times import what_measured_does
 from opscope.backends.measuring import Measuring
 from opscope.core.errors import ModelError, UsageError
@@ -25,6 +24,7 @@ from opscope.plugins.ort.profile import assemble
 from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
 from opscope.recording.trace import NONE, SpanKind
+from support.build import Sketch
 
 Run = tuple[int, int, int, int]  # µs: of three nodes, and of the runtime between them
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from qaic_published import METRICS, written
+from support.plugins.importer_samples import SAMPLES, all_hold, sample
+from support.plugins.qaic_published import METRICS, written
 
 KB = 1024
 

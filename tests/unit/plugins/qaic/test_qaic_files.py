@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
-from qaic_published import PERCENTILES, STDOUT, SUMMARY, summary_text, written
+from support.plugins.importer_samples import SAMPLES, all_hold, op, sample
+from support.plugins.qaic_published import PERCENTILES, STDOUT, SUMMARY, summary_text, written
 
 LATENCY_HEADER = (  # as of SDK 1.20
     "Profiling Data\nProgramId:1\nProgramName: Program:BenchmarkSet\nNumSamples collected: 50 Num Requested: 100\n"

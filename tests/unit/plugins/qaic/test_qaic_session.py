@@ -10,9 +10,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 import opscope
-from onnx_models import graph, model, save, value
 from opscope.core.errors import UsageError
 from opscope.plugins.qaic.session_options import our_names, read_options
+from support.models.onnx_models import graph, model, save, value
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from htp_samples import profiled, tiny, two_partitions
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.qnn.compilation import _check_taken, _check_target
 from opscope.plugins.qnn.details import parts_of
@@ -25,7 +24,8 @@ from opscope.recording.trace import SpanKind
 from opscope.views.text.profile_text import ProfileText
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows.analysing import findings_for
-from qnn_session import FIRST, MHZ, SECOND, WHOLE
+from support.plugins.qnn.htp_samples import profiled, tiny, two_partitions
+from support.plugins.qnn.qnn_session import FIRST, MHZ, SECOND, WHOLE
 
 READ_BY_TWO = FIRST.total("dram_read") + SECOND.total("dram_read")
 

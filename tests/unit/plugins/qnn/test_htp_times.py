@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from htp_samples import schematic, timeline
 from opscope.plugins.qnn.node_path import Order
 from opscope.plugins.qnn.node_times import node_cycles
+from support.plugins.qnn.htp_samples import schematic, timeline
 
 A, B, JOIN = 0x10, 0x20, 0x30
 

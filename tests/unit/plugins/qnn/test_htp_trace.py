@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from htp_samples import profiled, schematic, timeline, tiny, two_partitions
 from opscope.analysis.analyse import analyse
 from opscope.analysis.laws.conservation import window_is_latency
 from opscope.analysis.run_analysis import RunAnalysis
@@ -26,7 +25,8 @@ from opscope.recording.build import to_run
 from opscope.recording.recording import Recording
 from opscope.recording.trace import SpanKind, blank_spans
 from opscope.workflows.record import trace_json
-from qnn_session import WHOLE
+from support.plugins.qnn.htp_samples import profiled, schematic, timeline, tiny, two_partitions
+from support.plugins.qnn.qnn_session import WHOLE
 
 Event = dict[str, object]
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, op, sample
 from opscope import api
 from opscope.core.errors import ImportFileError
 from opscope.core.provenance import Provenance
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
 from opscope.recording.recording import Placed, Recording, ResourceCycles
+from support.plugins.importer_samples import SAMPLES, all_hold, op, sample
 
 BOARD = (SAMPLES / "rknn_board.txt").read_text()
 BUILD = (SAMPLES / "rknn_build.txt").read_text()

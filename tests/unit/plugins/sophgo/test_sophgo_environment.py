@@ -11,7 +11,7 @@ import pytest
 from opscope.backends.making import Making
 from opscope.plugins.sophgo.environment import finish
 from opscope.plugins.sophgo.manifest import ENVIRONMENT
-from toolchains import program
+from support.plugins.toolchains import program
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from opscope.recording.recording import Recording
 from opscope.recording.run import Run
 from opscope.recording.trace import NONE, SpanKind
 from opscope.workflows.record import run_of
-from sophgo_build import SAMPLES, SCHEDULES, schedule_text
+from support.plugins.sophgo_build import SAMPLES, SCHEDULES, schedule_text
 
 
 def read(*names: str) -> Recording:

@@ -21,7 +21,7 @@ from opscope.plugins.sophgo.profile import assemble
 from opscope.plugins.sophgo.profile_file import read_profile
 from opscope.readers import read_model
 from opscope.recording.recording import Placed, Recording, StageTime
-from sophgo_build import SAMPLES, cut_model, small_model
+from support.plugins.sophgo_build import SAMPLES, cut_model, small_model
 
 needs_compiler = pytest.mark.skipif(environments.find("sophgo") is None, reason="Sophgo's compiler is not here")
 

@@ -18,7 +18,7 @@ from opscope.plugins.sophgo.profile_file import (
     read_profile,
     told_bytes,
 )
-from sophgo_build import SAMPLES, SCHEDULES, recorded_text, schedule_text
+from support.plugins.sophgo_build import SAMPLES, SCHEDULES, recorded_text, schedule_text
 
 LOAD = "Load_1|GDMA_TENSOR|s:0|b:0|g:1|e:9|t:10|dr:0|sz:64|bw:5.96"
 CONV = "Conv2D_2|CONV|s:10|b:1|g:1|e:19|t:10"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, changed, sample
 from opscope.importers.formats import read_profile
 from opscope.recording.recording import ResourceCycles
+from support.plugins.importer_samples import SAMPLES, all_hold, changed, sample
 
 
 def test_c_info_has_macs_bytes_placement_and_times() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.formats import find_format, read_profile
 from opscope.plugins.stm32.console import PerformanceLog
 from opscope.recording.recording import Recording
+from support.plugins.importer_samples import SAMPLES, all_hold, sample
 
 
 def changed(folder: Path, old: str, new: str, name: str = "stm32_console.txt") -> Recording:

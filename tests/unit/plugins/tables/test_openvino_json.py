@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, op, sample
 from opscope.core.errors import ImportFileError
 from opscope.core.meaning import Does
 from opscope.importers.formats import read_profile
 from opscope.recording.build import lane_totals, to_run
+from support.plugins.importer_samples import SAMPLES, all_hold, op, sample
 
 NPU = "openvino_npu.json"
 

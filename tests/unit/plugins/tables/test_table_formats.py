@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, changed, op, sample
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
+from support.plugins.importer_samples import SAMPLES, all_hold, changed, op, sample
 
 # benchmark_model
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile
 from opscope.recording.recording import Recording
+from support.plugins.importer_samples import SAMPLES, all_hold, sample
 
 NAME = "tensorrt_times.json"
 

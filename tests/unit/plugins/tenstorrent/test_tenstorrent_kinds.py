@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES
 from opscope import api
 from opscope.calibration.measurements import read_measurements
 from opscope.graph.graph import Graph, Role
 from opscope.plugins.tenstorrent.kinds import kind_of, shapes_of, types_of
 from opscope.plugins.tenstorrent.rows import Row, Tensor
+from support.plugins.importer_samples import SAMPLES
 
 WINDOW = "'sliding_window_config': 'SlidingWindowConfig(input_hw=(8;10); window_hw=(3;3); stride_hw=(2;2))'"
 

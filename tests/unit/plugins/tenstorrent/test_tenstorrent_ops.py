@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, op, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.formats import read_profile
 from opscope.recording.recording import Recording
 from opscope.recording.run import MACS_PER_S
+from support.plugins.importer_samples import SAMPLES, op, sample
 
 NAME = "tenstorrent_ops.csv"
 MATMUL = 500 * 2048 * 1024  # rows of the model, not of whole tiles

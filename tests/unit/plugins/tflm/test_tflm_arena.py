@@ -14,8 +14,8 @@ from opscope.plugins.tflm.cmsis import Core
 from opscope.plugins.tflm.nodes import ModelFile
 from opscope.plugins.tflm.scratch import reference
 from opscope.plugins.tflm.tail import PACKAGE, Build, Part, tail
-from tflite_build import ModelBuilder, Operator, Type, options, small_cnn
-from tflm_models import model_file, needs_interpreter, one_op, quantised, recorded
+from support.models.tflite_build import ModelBuilder, Operator, Type, options, small_cnn
+from support.models.tflm_models import model_file, needs_interpreter, one_op, quantised, recorded
 
 RECORDED = {
     "TfLiteEvalTensor data": Part.TENSORS,

@@ -10,8 +10,8 @@ from opscope.core.errors import ModelError, UsageError
 from opscope.core.provenance import Provenance
 from opscope.plugins.tflm import backend
 from opscope.plugins.tflm.backend import TflmBackend
-from tflite_build import Type, small_cnn
-from tflm_models import needs_interpreter
+from support.models.tflite_build import Type, small_cnn
+from support.models.tflm_models import needs_interpreter
 
 
 def saved(folder: Path, content: bytes) -> Path:

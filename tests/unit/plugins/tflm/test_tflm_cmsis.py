@@ -6,8 +6,8 @@ import pytest
 
 from opscope.plugins.tflm.cmsis import Core, kernel_sums, scratch
 from opscope.plugins.tflm.nodes import ModelFile, Node
-from tflite_build import Operator, Type, options
-from tflm_models import conv, one_op
+from support.models.tflite_build import Operator, Type, options
+from support.models.tflm_models import conv, one_op
 
 PLAIN, DSP, MVE = Core
 

@@ -14,8 +14,8 @@ from opscope.plugins.tflm.nodes import ModelFile, Node
 from opscope.plugins.tflm.tail import Build
 from opscope.readers import graph_of
 from opscope.zoo.catalogue import Recipe, make
-from tflite_build import Operator, Type, options
-from tflm_models import conv, one_op
+from support.models.tflite_build import Operator, Type, options
+from support.models.tflm_models import conv, one_op
 
 
 def only(file: ModelFile) -> Node:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import all_hold, sample
 from opscope.core.errors import ImportFileError
 from opscope.importers.formats import find_format
 from opscope.plugins.tflm.logs import MicroLog
 from opscope.recording.recording import Recording
+from support.plugins.importer_samples import all_hold, sample
 
 TOOK = ("CONV_2D took 120000 ticks (1 ms).", "SOFTMAX took 800 ticks (0 ms).")
 

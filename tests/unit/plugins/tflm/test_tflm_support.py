@@ -11,8 +11,8 @@ from opscope import api
 from opscope.cli import main
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.tflm.support import refusals
-from tflite_build import ModelBuilder, Operator, Type, small_cnn
-from tflm_models import conv, model_file, one_op
+from support.models.tflite_build import ModelBuilder, Operator, Type, small_cnn
+from support.models.tflm_models import conv, model_file, one_op
 
 
 def hybrid() -> bytes:

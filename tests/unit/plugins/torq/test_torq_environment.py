@@ -12,7 +12,7 @@ from opscope.backends.making import Making
 from opscope.core.errors import UsageError
 from opscope.plugins.torq import environment
 from opscope.plugins.torq.manifest import ENVIRONMENT
-from toolchains import program
+from support.plugins.toolchains import program
 
 NATIVE = (
     "torq/_compiler_libs/torq-compile",

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from importer_samples import op
-from kineto_build import device_bound, events_of, launch_bound, two_streams
 from opscope.importers.formats import read_profile
 from opscope.plugins.traces.kineto import Kineto
 from opscope.recording.recording import Recording
 from opscope.recording.trace import NONE, SpanKind
+from support.plugins.importer_samples import op
+from support.plugins.kineto_build import device_bound, events_of, launch_bound, two_streams
 
 
 def read(events: Sequence[object], path: Path) -> Recording:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
-from onnx_models import BOOL, FLOAT, INT64, graph, model, save, value, weights
 from opscope.core.errors import ModelError
 from opscope.core.protobuf import bytes_field, text_field
 from opscope.graph.graph import ABSENT, DType, Graph, Role
 from opscope.readers.onnx import looks_like_onnx, read_onnx
-from small_models import convnet, cut_in_two, quantised
+from support.models.onnx_models import BOOL, FLOAT, INT64, graph, model, save, value, weights
+from support.models.small_models import convnet, cut_in_two, quantised
 
 # Typed by hand from onnx.proto and the protobuf encoding guide: y = Relu(x), both 1×4 float32.
 VALUE_X = bytes.fromhex("0a0178 120e 0a0c 0801 1208 0a020801 0a020804")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from onnx import AttributeProto, FunctionProto, GraphProto, helper
 
-from onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights
 from opscope.core.errors import ModelError
 from opscope.graph.graph import Graph
 from opscope.readers.onnx import read_onnx
+from support.models.onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights
 
 node = helper.make_node
 

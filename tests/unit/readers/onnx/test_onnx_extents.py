@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
-from onnx_models import graph, model, save, shape_of, value
 from opscope.core.errors import ModelError
 from opscope.readers.onnx import read_onnx
+from support.models.onnx_models import graph, model, save, shape_of, value
 
 node = helper.make_node
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from build import macs_of
-from onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
 from opscope.core.errors import ModelError, UsageError
 from opscope.readers.onnx import read_onnx
+from support.build import macs_of
+from support.models.onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
 
 pytest.importorskip("onnxruntime")
 

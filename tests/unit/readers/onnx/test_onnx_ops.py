@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from onnx import NodeProto, TensorProto, defs, helper
 
-from onnx_models import FLOAT, INT8, UINT8, Dims, graph, model, read_node, save, value, weights, whole
 from opscope.graph.graph import ABSENT, Graph, Op
 from opscope.graph.kinds import KINDS
 from opscope.readers.onnx import read_onnx
 from opscope.readers.onnx.ops import DOMAINS
+from support.models.onnx_models import FLOAT, INT8, UINT8, Dims, graph, model, read_node, save, value, weights, whole
 
 node = helper.make_node
 

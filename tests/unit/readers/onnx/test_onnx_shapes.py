@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
-from onnx_models import FLOAT, INT64, UINT8, Dims, graph, model, save, shape_of, value, weights, whole
 from opscope.core.errors import ModelError
 from opscope.readers.onnx import read_onnx
+from support.models.onnx_models import FLOAT, INT64, UINT8, Dims, graph, model, save, shape_of, value, weights, whole
 
 node = helper.make_node
 

@@ -13,7 +13,6 @@ import pytest
 from onnx import ModelProto, numpy_helper, shape_inference
 from onnx.backend.test.case.test_case import TestCase as Case
 
-from onnx_models import suggested
 from opscope.core.errors import ModelError
 from opscope.graph.graph import DType
 from opscope.readers.onnx import read_onnx
@@ -24,6 +23,7 @@ from opscope.readers.onnx.shapes.call import Open
 from opscope.readers.onnx.shapes.frame import Frame
 from opscope.readers.onnx.shapes.interpret import Interpreter
 from opscope.readers.onnx.wire import Wire
+from support.models.onnx_models import suggested
 
 SHIPPED = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data").glob("**/*.onnx"))
 # Their data decide how much comes out, and no shape arithmetic uses them.

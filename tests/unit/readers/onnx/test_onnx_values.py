@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from build import macs_of
-from draws import draws
-from onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
 from opscope.graph.graph import Graph, Role
 from opscope.readers.onnx import read_onnx
+from support.build import macs_of
+from support.draws import draws
+from support.models.onnx_models import BOOL, FLOAT, INT64, graph, model, save, shape_of, value, weights, whole
 
 node = helper.make_node
 

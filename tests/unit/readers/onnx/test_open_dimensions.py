@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from draws import draws
-from onnx_models import FLOAT, INT64, UINT8, graph, model, save, suggested, value, weights, whole
 from opscope.core.errors import ModelError
 from opscope.readers.onnx import read_onnx
+from support.draws import draws
+from support.models.onnx_models import FLOAT, INT64, UINT8, graph, model, save, suggested, value, weights, whole
 
 node = helper.make_node
 _NUMPY = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}

@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter
 from opscope.graph.graph import DType, Graph, Role
 from opscope.readers.tflite import looks_like_tflite, read_tflite
 from opscope.readers.tflite.schema import BUILTINS, COMPILED
-from tflite_build import BY_HAND, ModelBuilder, Operator, Type, only_op, options, small_cnn, tensors_of
+from support.models.tflite_build import BY_HAND, ModelBuilder, Operator, Type, only_op, options, small_cnn, tensors_of
 
 
 def test_a_file_typed_by_hand_is_read(tmp_path: Path) -> None:

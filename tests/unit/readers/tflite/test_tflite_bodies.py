@@ -9,7 +9,7 @@ import pytest
 from opscope.core.errors import ModelError
 from opscope.graph.graph import Role
 from opscope.readers.tflite import expand as tflite_expand
-from tflite_build import ModelBuilder, Operator, SubgraphBuilder, options
+from support.models.tflite_build import ModelBuilder, Operator, SubgraphBuilder, options
 
 
 def body(model: ModelBuilder, name: str, code: int = Operator.RELU) -> SubgraphBuilder:

@@ -10,7 +10,7 @@ import pytest
 from opscope.estimate.memory import plan_memory
 from opscope.graph.graph import Graph, Role
 from opscope.machine.target import Runtime
-from tflite_build import ModelBuilder, Operator, Type
+from support.models.tflite_build import ModelBuilder, Operator, Type
 
 SCRATCH_BYTES, INPUT_BYTES, OUTPUT_BYTES = 74_464, 9_216, 2
 

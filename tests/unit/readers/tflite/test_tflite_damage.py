@@ -9,7 +9,7 @@ import pytest
 
 from opscope.core.errors import ModelError
 from opscope.readers.tflite import read_tflite
-from tflite_build import BY_HAND, ModelBuilder, Operator, small_cnn
+from support.models.tflite_build import BY_HAND, ModelBuilder, Operator, small_cnn
 
 
 def patched(offset: int, value: int, layout: str = "<I") -> bytes:

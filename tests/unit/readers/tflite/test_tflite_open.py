@@ -9,11 +9,11 @@ from subprocess import run
 import numpy as np
 import pytest
 
-from build import macs_of
-from litert_run import litert_shapes
 from opscope.graph.graph import Graph
 from opscope.readers.tflite.shapes import control as tflite_control
-from tflite_build import ModelBuilder, Operator, SubgraphBuilder, Type, options
+from support.build import macs_of
+from support.models.litert_run import litert_shapes
+from support.models.tflite_build import ModelBuilder, Operator, SubgraphBuilder, Type, options
 
 INT, BOOL = Type.INT32, Type.BOOL
 

@@ -11,7 +11,7 @@ from opscope.core.errors import ModelError
 from opscope.graph.graph import ABSENT, Attribute, Op
 from opscope.graph.kinds import KINDS
 from opscope.readers.tflite.schema import BUILTINS
-from tflite_build import ModelBuilder, Operator, Type, only_op, options, tensors_of
+from support.models.tflite_build import ModelBuilder, Operator, Type, only_op, options, tensors_of
 
 Shape = tuple[int, ...]
 IMAGE = (1, 8, 8, 3)

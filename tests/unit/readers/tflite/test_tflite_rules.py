@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from litert_run import Input, Operand, State, litert_shapes, one_open_operator
 from opscope.core.errors import ModelError
 from opscope.readers.tflite.schema import BUILTINS
 from opscope.readers.tflite.shapes.control import CONTROL
 from opscope.readers.tflite.shapes.infer import VARIABLES
 from opscope.readers.tflite.shapes.rules import RULES
-from tflite_build import Operator, Type, options
+from support.models.litert_run import Input, Operand, State, litert_shapes, one_open_operator
+from support.models.tflite_build import Operator, Type, options
 
 Shape = tuple[int, ...]
 FLOAT, INT, LONG, BOOL = Type.FLOAT32, Type.INT32, Type.INT64, Type.BOOL

@@ -10,7 +10,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from opscope.core.errors import ModelError, UsageError
 from opscope.graph.graph import Graph
-from tflite_build import ModelBuilder, Operator, Type, small_cnn
+from support.models.tflite_build import ModelBuilder, Operator, Type, small_cnn
 
 
 def shapes(graph: Graph) -> dict[str, tuple[int, ...] | None]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from litert_run import Input, Operand, litert_outputs, one_open_operator
 from opscope.readers.tflite.flatbuffer import Flatbuffer
 from opscope.readers.tflite.model import StoredModel
 from opscope.readers.tflite.shapes import evaluate as tflite_evaluate
@@ -16,7 +15,8 @@ from opscope.readers.tflite.shapes.evaluate import NEEDS, VALUED
 from opscope.readers.tflite.shapes.frame import Unknown
 from opscope.readers.tflite.shapes.infer import Inference
 from opscope.readers.tflite.shapes.values import VALUES
-from tflite_build import ModelBuilder, Operator, Type, options
+from support.models.litert_run import Input, Operand, litert_outputs, one_open_operator
+from support.models.tflite_build import ModelBuilder, Operator, Type, options
 
 FLOAT, INT, LONG, BOOL = Type.FLOAT32, Type.INT32, Type.INT64, Type.BOOL
 

@@ -16,7 +16,7 @@ from opscope.readers.torch import torch_model
 from opscope.readers.torch.export import structure
 
 torch = pytest.importorskip("torch")
-networks = pytest.importorskip("torch_networks")
+networks = pytest.importorskip("support.models.torch_networks")
 TARGET = "aic100-std"
 SHAPES = {networks.Mlp: (2, 16), networks.ConvNet: (1, 3, 10, 10), networks.Encoder: (2, 8, 32)}
 

@@ -27,18 +27,27 @@ LLAMA = {
 
 
 def test_a_factory_may_return_example_inputs_or_leave_them_to_shapes() -> None:
-    made = load(Path("torch_networks:mlp"))
-    assert (made.name, made.source, made.inputs[0].shape) == ("mlp", "torch_networks:mlp", (2, 16))
-    bare = load(Path("torch_networks:bare")).with_shapes({"x": (2, 16)}, None)
+    made = load(Path("support.models.torch_networks:mlp"))
+    assert (made.name, made.source, made.inputs[0].shape) == ("mlp", "support.models.torch_networks:mlp", (2, 16))
+    bare = load(Path("support.models.torch_networks:bare")).with_shapes({"x": (2, 16)}, None)
     assert bare.keywords["x"].shape == (2, 16)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("torch_networks:bare", r"has no example inputs; expected \(module, example_inputs\), or --shape x=…"),
-        ("torch_networks:wrong", r"returns str; expected a torch\.nn\.Module, or \(module, example_inputs\)"),
-        ("torch_networks:nothing", r"torch_networks has no nothing; expected a function that makes a module"),
+        (
+            "support.models.torch_networks:bare",
+            r"has no example inputs; expected \(module, example_inputs\), or --shape x=…",
+        ),
+        (
+            "support.models.torch_networks:wrong",
+            r"returns str; expected a torch\.nn\.Module, or \(module, example_inputs\)",
+        ),
+        (
+            "support.models.torch_networks:nothing",
+            r"support\.models\.torch_networks has no nothing; expected a function that makes a module",
+        ),
         ("no_such_package:net", r"cannot be imported \(No module named 'no_such_package'\); expected package\.module"),
         ("hf:no/such/folder", "there is no such folder or config; expected one on this machine"),
     ],
@@ -76,10 +85,12 @@ def test_without_torch_a_model_of_it_names_the_extra(tmp_path: Path) -> None:
 
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from opscope.cli import main; sys.exit(main(['report', 'torch_networks:mlp', '--target', 'aic100-std']))"
+        "from opscope.cli import main\n"
+        "sys.exit(main(['report', 'support.models.torch_networks:mlp', '--target', 'aic100-std']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     expected = (
-        "opscope: torch_networks:mlp: the package torch is not installed; expected pip install 'opscope[torch]'\n"
+        "opscope: support.models.torch_networks:mlp: the package torch is not installed; "
+        "expected pip install 'opscope[torch]'\n"
     )
     assert (done.returncode, done.stderr) == (2, expected)

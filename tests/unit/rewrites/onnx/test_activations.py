@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewriting import assert_same, operators, rewritten
+from support.rewrites.rewriting import assert_same, operators, rewritten
 
 NUMBERS = {"h": 0.5, "one": 1.0, "r": 2**0.5, "ir": 0.5**0.5, "c": 0.044715, "p": 0.7978845608028654, "three": 3.0}
 NUMBERS |= {"six": 6.0, "zero": 0.0, "sixth": 1 / 6, "two": 2.0}

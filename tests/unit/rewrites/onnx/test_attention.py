@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewriting import assert_same, operators, rewritten
+from support.rewrites.rewriting import assert_same, operators, rewritten
 
 REWRITE = "split-packed-qkv"
 EXTENTS = st.integers(1, 4)

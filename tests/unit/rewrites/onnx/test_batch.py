@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn_networks import Drawing
-from rewriting import assert_same, operators, rewrite_file, rewritten
+from support.rewrites.drawn_networks import Drawing
+from support.rewrites.rewriting import assert_same, operators, rewrite_file, rewritten
 
 SMALL = st.integers(1, 3)
 # From x of [N, S, C], C even, and tokens t of [N, S]: every op keeps samples apart, wherever their axis goes.

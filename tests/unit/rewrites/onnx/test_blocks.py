@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighted_models import model, rewrite_to
+from support.rewrites.weighted_models import model, rewrite_to
 
 EXTENTS = st.tuples(*[st.integers(1, 3)] * 4)  # batch, channels, rows and columns, in blocks where there are any
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighted_models import drawn, model, rewrite_to
+from support.rewrites.weighted_models import drawn, model, rewrite_to
 
 FORMS = st.sampled_from([(11, "float"), (13, "float"), (17, "float16"), (21, "float")])
 TOLERANCES = {"float": 1e-5, "float16": 5e-3}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighted_models import drawn, model, rewrite_to
+from support.rewrites.weighted_models import drawn, model, rewrite_to
 
 END = 2**63 - 1
 PIXELS = [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -15,8 +15,8 @@ from onnxscript import optimizer
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx import editor, files, library_worker
 from opscope.rewrites.rewrite import RewriteError, Workshop
-from rewriting import assert_same, operators, rewrite_file
-from weighted_models import drawn, model
+from support.rewrites.rewriting import assert_same, operators, rewrite_file
+from support.rewrites.weighted_models import drawn, model
 
 HERE = ["fold-constants", "share-equal-ops"]
 ELSEWHERE = ["onnxslim", "onnxruntime-basic", "onnxruntime-extended"]

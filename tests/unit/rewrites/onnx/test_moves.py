@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewriting import assert_same, operators, rewritten
+from support.rewrites.rewriting import assert_same, operators, rewritten
 
 SHAPE = (2, 3, 4)
 

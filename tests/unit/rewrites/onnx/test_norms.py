@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewriting import assert_same, operators, rewritten
+from support.rewrites.rewriting import assert_same, operators, rewritten
 
 CENTRE = "m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) "
 SQUARES = {"Pow": "s = Pow (d, two)", "Mul": "s = Mul (d, d)", "twice": "d2 = Sub (x, m) s = Pow (d2, two)"}

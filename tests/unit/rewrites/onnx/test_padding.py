@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighted_models import drawn, model, rewrite_to
+from support.rewrites.weighted_models import drawn, model, rewrite_to
 
 AMOUNTS = st.tuples(*[st.integers(0, 2)] * 4)
 KINDS = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighted_models import model, rewrite_to
+from support.rewrites.weighted_models import model, rewrite_to
 
 SHAPES = st.lists(st.integers(1, 6), min_size=3, max_size=5)
 POOLS = st.sampled_from(["Average", "Max"])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from opscope.rewrites.onnx import editor, quantization
 from opscope.rewrites.rewrite import RewriteError, Workshop
-from rewriting import assert_same, operators, rewrite_file
-from weighted_models import drawn, model, rewrite_to
+from support.rewrites.rewriting import assert_same, operators, rewrite_file
+from support.rewrites.weighted_models import drawn, model, rewrite_to
 
 GRIDS = st.tuples(st.sampled_from([0.02, 0.05]), st.integers(-20, 20))
 MOVES = st.sampled_from(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewriting import assert_same, operators, rewritten
+from support.rewrites.rewriting import assert_same, operators, rewritten
 
 
 @st.composite

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriting import assert_same, operators, rewritten
+from support.rewrites.rewriting import assert_same, operators, rewritten
 
 SHAPE = (2, 3, 4, 5)
 ORDERS = st.permutations(range(4))

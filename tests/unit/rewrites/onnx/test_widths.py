@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighted_models import drawn, model, rewrite_to
+from support.rewrites.weighted_models import drawn, model, rewrite_to
 
 BETWEEN = {
     "": [],

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opscope.zoo import Recipe, make
-from tflite_build import ModelBuilder, Operator, options
-from tflite_rewriting import assert_same, constant, operators, rewrite_file, rewritten
+from support.models.tflite_build import ModelBuilder, Operator, options
+from support.rewrites.tflite_rewriting import assert_same, constant, operators, rewrite_file, rewritten
 
 REWRITE = "split-batch"
 

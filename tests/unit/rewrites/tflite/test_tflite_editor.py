@@ -14,8 +14,8 @@ from opscope.core.errors import ModelError
 from opscope.rewrites import catalogue
 from opscope.rewrites.rewrite import in_groups
 from opscope.rewrites.tflite import editor
-from tflite_build import ModelBuilder, Operator, options, small_cnn
-from tflite_rewriting import assert_same, constant, operators, rewrite_file, rewritten
+from support.models.tflite_build import ModelBuilder, Operator, options, small_cnn
+from support.rewrites.tflite_rewriting import assert_same, constant, operators, rewrite_file, rewritten
 
 MERGE = catalogue.named("merge-transposes", "tflite")
 

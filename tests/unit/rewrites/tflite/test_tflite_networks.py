@@ -10,7 +10,7 @@ from opscope.rewrites import catalogue
 from opscope.rewrites.rewrite import everywhere
 from opscope.rewrites.tflite import editor
 from opscope.zoo import Recipe, make
-from tflite_rewriting import assert_same, operators
+from support.rewrites.tflite_rewriting import assert_same, operators
 
 NETWORKS = {
     "vit-tiny": {"layers": 1, "hidden": 32, "heads": 4, "size": 32},

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from opscope.zoo import Recipe, make
-from tflite_build import ModelBuilder, Operator, SubgraphBuilder, Type, options
-from tflite_rewriting import assert_same, constant, operators, quantised, rewrite_file, rewritten
+from support.models.tflite_build import ModelBuilder, Operator, SubgraphBuilder, Type, options
+from support.rewrites.tflite_rewriting import assert_same, constant, operators, quantised, rewrite_file, rewritten
 
 FLOAT, INT8 = Type.FLOAT32, Type.INT8
 RANDOM = np.random.default_rng(3)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tflite_build import ModelBuilder, Operator, Type, options
-from tflite_rewriting import assert_same, constant, operators, quantised, rewrite_file, rewritten
+from support.models.tflite_build import ModelBuilder, Operator, Type, options
+from support.rewrites.tflite_rewriting import assert_same, constant, operators, quantised, rewrite_file, rewritten
 
 SAME, VALID = 0, 1
 FLOAT, INT8 = Type.FLOAT32, Type.INT8

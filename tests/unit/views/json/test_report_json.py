@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from io import StringIO
 
-from build import Sketch, engine, figure, machine, memory, resnet
 from opscope.estimate.build_report import build_report
 from opscope.estimate.price import Machine
 from opscope.estimate.report import Report
@@ -13,6 +12,7 @@ from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds
 from opscope.views.json.report_json import ReportJson
+from support.build import Sketch, engine, figure, machine, memory, resnet
 
 DOCUMENTED = {  # DESIGN.md §4; additions are allowed, omissions are not
     "": "schema provenance producer model target memory hardware layers opportunities",

@@ -37,8 +37,8 @@ from opscope.views.page.op_edges import op_edges
 from opscope.views.page.packed_columns import decode
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
-from page_build import small_findings, small_run
-from run_build import write_run
+from support.recording.page_build import small_findings, small_run
+from support.recording.run_build import write_run
 
 ROOT = Path(__file__).parents[4]
 WEB = ROOT / "web"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from draws import draws
 from opscope.recording.trace import SPAN, Lane, SpanKind, Trace, blank_spans
 from opscope.views.page import spans as page_spans
 from opscope.views.page.packed_columns import decode
 from opscope.views.page.spans import SpanRows, rows_of
-from page_build import small_run
+from support.draws import draws
+from support.recording.page_build import small_run
 
 LANES = 3
 

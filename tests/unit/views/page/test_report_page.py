@@ -14,7 +14,7 @@ from opscope.estimate.recorded_resources import resources_of
 from opscope.estimate.report import Report
 from opscope.views.page import page
 from opscope.views.page.contract import PageData
-from report_samples import chain, page_of, report_of
+from support.estimate.report_samples import chain, page_of, report_of
 
 HOSTILE = (
     "<script>alert(1)</script>",

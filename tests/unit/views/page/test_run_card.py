@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opscope.views.page.run_card import card
-from page_build import small_findings, small_run
+from support.recording.page_build import small_findings, small_run
 
 
 def test_less_than_one_in_a_second_is_not_none_and_a_range_of_one_value_is_no_range() -> None:

@@ -9,7 +9,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from compare_build import LABELS, figures, op
 from opscope.gate.compare import compare
 from opscope.gate.comparison import Comparison
 from opscope.gate.figures import Figures
@@ -20,6 +19,7 @@ from opscope.views.text.compare_github import CompareGithub
 from opscope.views.text.compare_junit import CompareJunit
 from opscope.views.text.compare_markdown import CompareMarkdown, SideBySideMarkdown
 from opscope.views.text.compare_text import CompareText, SideBySideText
+from support.recording.compare_build import LABELS, figures, op
 
 LIMITS = ("latency>5%", "peak_memory>0", "op:nowhere>1us")
 HOSTILE = "</details><script>|@everyone\x1b[31m\n::error::`x` <b>&\u202e"

@@ -10,7 +10,7 @@ from opscope.gate.token_budget import judge_tokens
 from opscope.recording.language_model import Ranged
 from opscope.views.json.language_model_json import LanguageModelJson
 from opscope.views.text.language_model_text import LanguageModelMarkdown, LanguageModelText, fits_text, rate_text
-from token_points import MODEL, OUTSIDE, POINT
+from support.recording.token_points import MODEL, OUTSIDE, POINT
 
 
 def text(found: object = MODEL) -> str:

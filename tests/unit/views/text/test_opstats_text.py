@@ -8,7 +8,6 @@ from io import StringIO
 
 import pytest
 
-from decode_build import EVENTS, small
 from opscope.analysis.totals.summarise import summarise_device
 from opscope.analysis.totals.work import ProgramIndex
 from opscope.core.errors import CaptureError
@@ -17,8 +16,9 @@ from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import Group, StatsOptions
 from opscope.recording.summary import DeviceSummary
 from opscope.views.text.opstats_text import OpstatsText
-from opstats_identities import check_identities
-from qaic_published import summary_text
+from support.decode.build import EVENTS, small
+from support.decode.opstats_identities import check_identities
+from support.plugins.qaic_published import summary_text
 
 
 def rendered(summary: DeviceSummary, **options: bool) -> str:

@@ -13,7 +13,7 @@ from opscope.recording.recording import Recording
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage
 from opscope.views.text.profile_text import ProfileText
-from page_build import OPS, small_findings, small_run
+from support.recording.page_build import OPS, small_findings, small_run
 
 LONG = (
     "/features/features.2/conv/conv.0/conv.0.2/a_rather_long_block_name/Clip_output_0",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from io import StringIO
 
-from build import Sketch, engine, machine, resnet
 from opscope.estimate.build_report import build_report
 from opscope.estimate.price import Machine
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
 from opscope.views.text.report_markdown import ReportMarkdown
+from support.build import Sketch, engine, machine, resnet
 
 
 def shown(graph: Graph, chosen: Machine, *, top: int | None = 15) -> str:

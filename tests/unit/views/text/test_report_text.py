@@ -7,7 +7,6 @@ from io import StringIO
 
 import pytest
 
-from build import Sketch, engine, figure, machine, memory, resnet
 from opscope.estimate.build_report import build_report
 from opscope.estimate.price import Machine
 from opscope.estimate.report import Report
@@ -15,6 +14,7 @@ from opscope.graph.graph import Graph, Note
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Holds
 from opscope.views.text.report_text import ReportText
+from support.build import Sketch, engine, figure, machine, memory, resnet
 
 SAMPLE = Machine(targets.load("cfs-sample"))
 

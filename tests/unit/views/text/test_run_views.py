@@ -7,7 +7,7 @@ from io import StringIO
 from opscope.recording.host_times import HostTimes, Metric, RunStatistics
 from opscope.views.text.latency_csv import LatencyCsv
 from opscope.views.text.run_stdout import HostStages, RunStdout
-from run_build import STATS_HZ, program_of, rows_of
+from support.recording.run_build import STATS_HZ, program_of, rows_of
 
 # The layouts of a published run on hardware (facts/qaic.md 2.2 and 2.5).
 PUBLISHED = """\

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from io import StringIO
 
-from build import engine, target
 from opscope.core.provenance import Provenance
 from opscope.machine.entry import CatalogueEntry, Source
 from opscope.views.json.targets_json import TargetJson, TargetsJson
 from opscope.views.text.targets_text import TargetsText, TargetText
+from support.build import engine, target
 
 OWN = Source("estimate", (Provenance.ESTIMATED,))
 GONE = Source("lab", (Provenance.MEASURED,), "board", "N-1", ("onnx",), "no licence", "buy one")

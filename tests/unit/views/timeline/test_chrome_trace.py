@@ -8,8 +8,6 @@ from io import BytesIO
 
 import pytest
 
-from decode_build import Profiled, small
-from device_build import HMX, HVX, Step
 from opscope.analysis.totals.summarise import timeline
 from opscope.core.meaning import Direction
 from opscope.decode import Barriers, Threads, merge_traces
@@ -17,6 +15,8 @@ from opscope.program.program import Detail, Operand
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.workflows.program_recording import head_of
+from support.decode.build import Profiled, small
+from support.device.build import HMX, HVX, Step
 
 Event = dict[str, object]
 

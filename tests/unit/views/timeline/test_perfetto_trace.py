@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from decode_build import EVENTS, small
 from opscope.analysis.totals.summarise import timeline
 from opscope.decode import Barriers, Threads, merge_traces
 from opscope.program.wire import StatsSection
 from opscope.views.timeline.perfetto_spans import ORDERING_FLOW, Interned
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.workflows.program_recording import head_of
-from trace_forms import Reader, both, from_json, instants_of
+from support.decode.build import EVENTS, small
+from support.viewers.trace_forms import Reader, both, from_json, instants_of
 
 
 @pytest.mark.parametrize("threads", list(Threads))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from analyse_build import DMA, HVX, Command, Span, run_of
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.path_marks import path_marks
 from opscope.plugins.traces.trace_json import TraceJson
@@ -19,7 +18,8 @@ from opscope.recording.trace import NONE
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.perfetto_trace import PerfettoTrace
 from opscope.views.timeline.trace_path import with_path
-from trace_forms import Reader, from_json
+from support.recording.analyse_build import DMA, HVX, Command, Span, run_of
+from support.viewers.trace_forms import Reader, from_json
 
 OPS = tuple(OpInfo(name, "", "", "") for name in ("early", "copy", "product"))
 SPANS = (

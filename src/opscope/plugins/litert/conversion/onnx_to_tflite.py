@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ....backends.process import Ended, run_worker
 from ....backends.worker import RefusedError
+from ....conversion.check import plain_name
 from ....conversion.steps import Made, Moved, Work
 from ....core.errors import ModelError, UsageError, printable
 from ....core.random_arrays import Port
@@ -85,10 +86,10 @@ def _channels_last(graph: onnx.GraphProto, port: Port) -> tuple[int, ...] | None
 def _inputs(work: Work, moved: Mapping[str, tuple[int, ...]], found: object) -> dict[str, Moved]:
     """Every input by its name in the model; one that has another shape than it should is a mistake of the tool."""
     ports = {str(name): tuple(shape) for name, shape in found}  # type: ignore[attr-defined]
-    plain = {_plain(name): name for name in ports}
+    plain = {plain_name(name): name for name in ports}
     inputs: dict[str, Moved] = {}
     for name, _, shape in work.inputs:
-        there = plain.get(_plain(name))
+        there = plain.get(plain_name(name))
         if there is None:  # the tool leaves out inputs that no op reads
             raise ModelError(
                 str(work.model), "", f"onnx2tf leaves out input {printable(name)}; expected one that is read"
@@ -103,10 +104,6 @@ def _inputs(work: Work, moved: Mapping[str, tuple[int, ...]], found: object) -> 
             )
         inputs[name] = Moved(there, axes)
     return inputs
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name if letter.isalnum())
 
 
 def _extents(shape: Sequence[int], axes: Sequence[int]) -> str:

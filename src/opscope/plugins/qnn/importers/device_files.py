@@ -103,7 +103,7 @@ class QnnOpTrace:
     def read(self, path: Path) -> Recording:
         spans = read_optrace(read_bytes(path), source=str(path))
         return _imported(
-            path, self.name, Provenance.MEASURED, tuple(_span_ops(spans)), tuple(_span_metrics(spans)), (_OVERLAP,), 1
+            self.name, Provenance.MEASURED, tuple(_span_ops(spans)), tuple(_span_metrics(spans)), (_OVERLAP,), 1
         )
 
 
@@ -135,7 +135,7 @@ class QnnQhas:
         provenance = Provenance(told) if told in list(Provenance) else Provenance.MEASURED
         ops = tuple(map(_node_op, file.data.nodes.data))
         model = None if file.model_id is None else str(file.model_id) or None
-        whole = _imported(path, self.name, provenance, ops, tuple(metrics), (_OVERLAP,), 1, model=model)
+        whole = _imported(self.name, provenance, ops, tuple(metrics), (_OVERLAP,), 1, model=model)
         memory = (
             MemoryTotal(
                 "VTCM",
@@ -174,7 +174,6 @@ def _whole(value: float | None) -> int | None:
 
 
 def _imported(  # noqa: PLR0917 – as many as the noun has
-    path: Path,
     form: str,
     provenance: Provenance,
     ops: tuple[OpRecord, ...],
@@ -217,11 +216,11 @@ def of_messages(messages: Sequence[Message], path: Path, form: str, unread: Unre
     runs = [run for run in runs if not run.is_cut]
     if _measured(runs):
         groups = _by_graph(runs, loose=bool(unread.count))
-        return _of_runs(groups, path, form, (*told, *_run_notes(runs, groups)))
+        return _of_runs(groups, form, (*told, *_run_notes(runs, groups)))
     names = dict.fromkeys(node.name for group in _by_graph(runs, loose=False) for node in node_times(group[0]))
     ops = tuple(OpRecord(name) for name in names)
     notes = (*told, _EMULATED if runs else "no run in the file, only preparation", _NO_TIMELINE)
-    facts = _imported(path, form, Provenance.COMPILER_FACT, ops, (), notes, None)
+    facts = _imported(form, Provenance.COMPILER_FACT, ops, (), notes, None)
     modelled = with_estimates(facts, prepared)
     if not runs and modelled.provenance is Provenance.COMPILER_FACT:
         words = f"; {told[0]}" if told else ""
@@ -229,7 +228,7 @@ def of_messages(messages: Sequence[Message], path: Path, form: str, unread: Unre
     return modelled
 
 
-def _of_runs(groups: Sequence[Sequence[Message]], path: Path, form: str, notes: tuple[str, ...]) -> Recording:
+def _of_runs(groups: Sequence[Sequence[Message]], form: str, notes: tuple[str, ...]) -> Recording:
     """What was measured: the accelerator, and the host around it."""
     events = {name: _total(groups, (name,)) for name in device_times.EVENTS}
     parts = device_times.parts_of(events)
@@ -239,7 +238,6 @@ def _of_runs(groups: Sequence[Sequence[Message]], path: Path, form: str, notes: 
     alone = events.get(ACCELERATOR) is not None
     told = _SHARED if any(op.time_ns is not None for op in ops) else _OVERLAP
     whole = _imported(
-        path,
         form,
         Provenance.MEASURED,
         ops,

@@ -20,10 +20,7 @@ class _Args(msgspec.Struct):
     node: str = msgspec.field(default="", name="QNN Op Name")
     type: str = msgspec.field(default="", name="QNN Op Type")
     kernel: str = msgspec.field(default="", name="HTP Op Type")
-    id: str | int = msgspec.field(default="", name="ID")
     cycles: float | None = msgspec.field(default=None, name="Duration (cycles)")
-    start: float | None = msgspec.field(default=None, name="Start Cycle")
-    path: float = msgspec.field(default=0, name="Dominant Path Cycles")
 
 
 class _Entry(msgspec.Struct):
@@ -36,13 +33,8 @@ class _Entry(msgspec.Struct):
     args: _Args = msgspec.field(default_factory=_Args)
 
 
-class _Header(msgspec.Struct):
-    artifact_type: str = ""
-
-
 class _File(msgspec.Struct):
     entries: list[_Entry] = msgspec.field(name="traceEvents")
-    header: _Header = msgspec.field(default_factory=_Header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,6 @@ class DeviceSpan:
     kernel: str
     start: int  # cycles
     cycles: int
-    path_cycles: int
 
 
 def read_optrace(raw: bytes, *, source: str) -> tuple[DeviceSpan, ...]:
@@ -96,5 +87,4 @@ def _spans(entries: list[_Entry], threads: dict[tuple[int | str, int | str], str
             kernel=kernel,
             start=round(entry.ts),
             cycles=round(cycles),
-            path_cycles=round(args.path),
         )

@@ -17,7 +17,6 @@ class Resource(msgspec.Struct):
 
     unit: str | None = None
     utilization: Number | None = None
-    cycles_used: Number | None = None
 
 
 class Resources(msgspec.Struct):
@@ -30,7 +29,6 @@ class Overall(msgspec.Struct):
     time_us: Number | None = None
     graph_execute_us: Number | None = None
     timeline_cycles: Number | None = None
-    percent_utilization: Number | None = None
     total_dram_read: Number | None = None
     total_dram_write: Number | None = None
     total_vtcm_read: Number | None = None
@@ -69,7 +67,6 @@ class _Data(msgspec.Struct):
 
 
 class _Header(msgspec.Struct):
-    artifact_type: str = ""
     provenance: str = ""
 
 

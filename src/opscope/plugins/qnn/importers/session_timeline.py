@@ -106,7 +106,7 @@ class QnnTimeline:
             ops=ops,
             trace=_trace(session, whole, list(others)) if measured else whole.trace,
             metrics=(*whole.metrics, *_metrics(session, told)),
-            notes=(*whole.notes, *_notes(session, others, measured=measured), *file.left_out()),
+            notes=(*whole.notes, *_notes(others, measured=measured), *file.left_out()),
         )
 
 
@@ -233,7 +233,7 @@ def _metrics(session: _Session, told: Sequence[int]) -> Iterator[Metric]:
         yield Metric(name, fmean(found), "ns")
 
 
-def _notes(session: _Session, others: dict[str, OpRecord], *, measured: bool) -> Iterator[str]:
+def _notes(others: dict[str, OpRecord], *, measured: bool) -> Iterator[str]:
     if others and measured:
         yield f"{len(others)} nodes of other providers are ops too; latency is without them"
     elif others:

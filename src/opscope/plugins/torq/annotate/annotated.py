@@ -13,7 +13,6 @@ from ....core.columns import Numbers
 from ....core.provenance import Provenance
 
 SLICE = "slice"
-UNITS = ("dma_in", "dma_out", "cdma", SLICE, "css")  # what a job can use
 
 
 class Phase(Enum):
@@ -45,7 +44,7 @@ class Step:
     """One instruction to one unit."""
 
     operation: str  # as the listing spells it
-    unit: str  # of UNITS
+    unit: str  # dma_in, dma_out, cdma, slice or css
     phase: Phase
     number: int | None = None  # which slice
     invocation: str | None = None  # program that a slice runs
@@ -179,7 +178,7 @@ class ActionTimes:
 class Usage:
     """Units that were at work in a job, or still at work when it began."""
 
-    units: frozenset[str] = frozenset()  # of UNITS without slices
+    units: frozenset[str] = frozenset()  # dma_in, dma_out, cdma or css
     slices: frozenset[int] = frozenset()
 
     def uses(self, unit: str) -> bool:

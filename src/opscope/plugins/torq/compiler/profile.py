@@ -31,7 +31,7 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
     """Compile, and tell what the compiler's own schedule says."""
     graph = read_graph(model, shapes)
     found = compile_model(model, options)
-    schedule = join(graph, found.rows, found.listing, leads_of(graph))
+    schedule = join(found.rows, found.listing, leads_of(graph))
     clock = None if options.clock_hz is None else Clock(round(options.clock_hz), "")
     ops = ops_of(graph, schedule, clock)
     table, trace = _timeline(schedule, ops, options, clock) if clock else (None, empty_trace(Provenance.VENDOR_MODEL))

@@ -43,7 +43,7 @@ def ops_by_label(graph: Graph) -> dict[str, list[int]]:
     return found
 
 
-def join(graph: Graph, rows: CompileRows, listing: Listing | None, leads: Mapping[str, int]) -> Schedule:
+def join(rows: CompileRows, listing: Listing | None, leads: Mapping[str, int]) -> Schedule:
     """Rows with ops by their locations, then by the slices that use what they bring.
 
     Args:

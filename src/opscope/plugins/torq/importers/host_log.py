@@ -35,7 +35,6 @@ from .event_pairs import Events, Paired, Pairing
 
 _H12 = re.compile(rb"actionIndex,\s*elapsed_time\(us\),\s*timestamp\(us\),\s*event,\s*location\s*")
 _H3 = re.compile(rb"dispatch_name,\s*invocation_id,\s*action_id,\s*timestamp_us,\s*event\s*")
-_MARK = b"\xef\xbb\xbf"
 _US = 1000
 _MOST_US = LONGEST_NS // _US // 4
 _MOST_NUMBER = 1 << 31  # of invocations and actions, which are counted from 0; -1: of none

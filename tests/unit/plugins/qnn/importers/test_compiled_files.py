@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from htp_samples import TWO_NODES, compilation_of, profiled
 from opscope.core.errors import ImportFileError, UsageError
 from opscope.importers.combine import combine
 from opscope.importers.formats import read_profile, read_profiles
 from opscope.plugins.qnn.importers.events import EXECUTE
 from opscope.recording.recording import Placed, Recording
-from qnn_session import one_graph, two_graphs
+from support.plugins.qnn.htp_samples import TWO_NODES, compilation_of, profiled
+from support.plugins.qnn.qnn_session import one_graph, two_graphs
 
 LOG, OP_TRACE = "prof_qnn.log", "qnn_op_trace.json"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from htp_samples import profiled, tiny
 from opscope.core.errors import ImportFileError
 from opscope.importers.combine import combine
 from opscope.importers.formats import load_importer
@@ -14,8 +13,9 @@ from opscope.plugins.qnn.importers.events import plain_name
 from opscope.plugins.qnn.manifest import MANIFEST
 from opscope.plugins.qnn.qhas_files import analysis_summary
 from opscope.recording.recording import Placed, Recording
-from qnn_samples import DEVICE_CSV, OPTRACE, QHAS, VIEWER_TEXT
-from qnn_session import MHZ, emulated, two_graphs
+from support.plugins.qnn.htp_samples import profiled, tiny
+from support.plugins.qnn.qnn_samples import DEVICE_CSV, OPTRACE, QHAS, VIEWER_TEXT
+from support.plugins.qnn.qnn_session import MHZ, emulated, two_graphs
 
 
 def read(path: Path) -> Recording:

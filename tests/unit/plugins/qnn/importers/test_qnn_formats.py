@@ -16,8 +16,8 @@ from opscope.plugins.qnn.importers.op_trace import read_op_trace
 from opscope.plugins.qnn.importers.profile_csv import read_csv
 from opscope.plugins.qnn.importers.schematic import read_schematic
 from opscope.plugins.qnn.importers.timeline import read_timeline
-from qnn_files import HEADER, table
-from qnn_session import MHZ, Session, emulated, one_graph, two_graphs
+from support.plugins.qnn.qnn_files import HEADER, table
+from support.plugins.qnn.qnn_session import MHZ, Session, emulated, one_graph, two_graphs
 
 SESSIONS = [two_graphs, one_graph, emulated]
 

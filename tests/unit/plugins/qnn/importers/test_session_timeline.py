@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from importer_samples import SAMPLES, op, sample
 from opscope.core.provenance import Provenance
 from opscope.importers.formats import find_format, read_profile
 from opscope.recording.recording import Placed
+from support.plugins.importer_samples import SAMPLES, op, sample
 
 NAME = "qnn_timeline.json"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from htp_samples import profiled, tiny
 from opscope.core.provenance import Provenance
 from opscope.plugins.qnn.parts.correction import Correction, correction_of
 from opscope.plugins.qnn.socs import SOCS
 from opscope.recording.summary import Share
+from support.plugins.qnn.htp_samples import profiled, tiny
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from htp_samples import TINY_NODES, profiled, tiny
 from opscope.core.provenance import Provenance
 from opscope.machine.target import Figure
 from opscope.plugins.qnn.compilation import Compilation
@@ -20,6 +19,7 @@ from opscope.plugins.qnn.profile import assemble
 from opscope.plugins.qnn.socs import SOCS, find_soc
 from opscope.recording.build import to_run
 from opscope.recording.recording import Recording
+from support.plugins.qnn.htp_samples import TINY_NODES, profiled, tiny
 
 SURE = Figure(1.0, "none")
 

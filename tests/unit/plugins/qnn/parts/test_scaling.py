@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from htp_samples import MHZ, schematic, timeline
 from opscope.plugins.qnn.hexagon import hexagon_of
 from opscope.plugins.qnn.importers.schematic import CompiledOp
 from opscope.plugins.qnn.importers.timeline import DMA, ENGINES, HMX, HVX
 from opscope.plugins.qnn.parts.scaling import Rates, scaled
 from opscope.plugins.qnn.socs import find_soc
+from support.plugins.qnn.htp_samples import MHZ, schematic, timeline
 
 A, B, JOIN = 0x10, 0x20, 0x30
 BASE = Rates(MHZ * 1e6, {"i8": 1e12, "f16": 1e12}, 1e11, 1e10)

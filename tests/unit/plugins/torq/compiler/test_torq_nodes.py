@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from build import Sketch
 from opscope.graph.graph import Graph
 from opscope.plugins.torq.annotate.annotated import Action, Dispatch, Listing
 from opscope.plugins.torq.compiler.nodes import fused_names, host_programs, leads_of, ops_of
@@ -13,6 +12,7 @@ from opscope.plugins.torq.compiler.schedule import Schedule, join
 from opscope.plugins.torq.importers.compile_csv import CompileRows
 from opscope.recording.recording import Placed
 from opscope.recording.trace import NONE
+from support.build import Sketch
 
 
 def chain() -> Graph:
@@ -37,7 +37,7 @@ def slices(*names: str) -> CompileRows:
 def joined(graph: Graph, rows: CompileRows, *programs: tuple[str, str]) -> Schedule:
     """With programs of the part's own processor, each with its location."""
     actions = tuple(Action(n, "start", location=f'"{at}"', host_program=name) for n, (name, at) in enumerate(programs))
-    return join(graph, rows, Listing("m", (Dispatch("main", (), actions),)), leads_of(graph))
+    return join(rows, Listing("m", (Dispatch("main", (), actions),)), leads_of(graph))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES
 from opscope.cli import main
 from opscope.graph.graph import Graph
 from opscope.plugins.torq.annotate.annotated import Payload
@@ -17,6 +16,7 @@ from opscope.plugins.torq.importers.compile_csv import CompileRows, read_rows
 from opscope.plugins.torq.importers.dump import read_listing
 from opscope.recording.recording import OpRecord, Placed
 from opscope.recording.trace import NONE
+from support.plugins.importer_samples import SAMPLES
 
 NAMES = [  # ops with rows, in the order of the graph
     "/relu/Relu_output_0",
@@ -46,7 +46,7 @@ def rows() -> CompileRows:
 @pytest.fixture
 def schedule(graph: Graph, rows: CompileRows) -> Schedule:
     pytest.importorskip("iree.compiler.ir", reason="the extra [mlir] is not installed")
-    return join(graph, rows, read_listing(SAMPLES / "torq_real" / "conv_small.mlir.gz"), leads_of(graph))
+    return join(rows, read_listing(SAMPLES / "torq_real" / "conv_small.mlir.gz"), leads_of(graph))
 
 
 def by_name(graph: Graph, schedule: Schedule) -> dict[str, OpRecord]:
@@ -54,7 +54,7 @@ def by_name(graph: Graph, schedule: Schedule) -> dict[str, OpRecord]:
 
 
 def test_locations_alone_give_ops_and_no_payloads(graph: Graph, rows: CompileRows) -> None:
-    found = join(graph, rows, None, leads_of(graph))
+    found = join(rows, None, leads_of(graph))
     of_row = [graph.ops[op].name for op in found.op.tolist() if op != NONE]
     assert Counter(of_row) == dict(zip(NAMES, (12, 8, 4, 8, 4, 6, 5), strict=True))
     assert set(found.payload) == {Payload.UNKNOWN}

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from build import Sketch
 from opscope import api
 from opscope.compiler import compile_graph
 from opscope.core.errors import UsageError
@@ -28,6 +27,7 @@ from opscope.plugins.torq.dialect.tables import compile_table, host_table, quote
 from opscope.program.program import Program
 from opscope.program.sequence import sequence_of
 from opscope.simulation import simulate
+from support.build import Sketch
 
 
 def network() -> Graph:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from importer_samples import SAMPLES, sample
 from opscope.core.errors import ImportFileError
 from opscope.core.meaning import LaneRole
 from opscope.importers.formats import formats
 from opscope.plugins.torq.importers.compile_csv import read_rows
-from torq_samples import FUSED, imported, spans
+from support.plugins.importer_samples import SAMPLES, sample
+from support.plugins.torq_samples import FUSED, imported, spans
 
 C_HEADER = "taskId, elapsed_time(us), timestamp(us), event, location, bytes\n"
 

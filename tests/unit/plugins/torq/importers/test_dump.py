@@ -11,7 +11,7 @@ from opscope.core.errors import ImportFileError, UsageError
 from opscope.plugins.torq.annotate.annotated import Listing, MemoryUse, Phase, Role, Step
 from opscope.plugins.torq.importers import dump
 from opscope.plugins.torq.importers.dump import read_listing
-from torq_dumps import (
+from support.plugins.torq_dumps import (
     CDMA_WAIT,
     CSS,
     DMA_IN,

@@ -7,7 +7,7 @@ import pytest
 from opscope.core.errors import ImportFileError
 from opscope.plugins.torq.importers.host import jobs_of
 from opscope.plugins.torq.importers.host_log import read_actions
-from torq_samples import FUSED, imported, spans, written
+from support.plugins.torq_samples import FUSED, imported, spans, written
 
 H12 = "actionIndex, elapsed_time(us), timestamp(us), event, location\n"
 H3 = "dispatch_name,invocation_id,action_id,timestamp_us,event\n"

@@ -6,7 +6,7 @@ import pytest
 
 from opscope.core.errors import ImportFileError
 from opscope.plugins.torq.importers.runtime_csv import read_jobs
-from torq_samples import FUSED, imported, spans, written
+from support.plugins.torq_samples import FUSED, imported, spans, written
 
 HEADER = "id;time_since_open;time_since_start;location\n"
 JOBS = HEADER + f'0;900;250;loc("fc.mlir":5:10)\n1;1400;320;{FUSED}\n2;2000;180;\n'

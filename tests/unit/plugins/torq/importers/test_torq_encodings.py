@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from opscope.importers.formats import read_profile
-from torq_samples import FUSED, spans
+from support.plugins.torq_samples import FUSED, spans
 
 PLACE = 'loc("fc.mlir":5:10)'
 H12 = "actionIndex, elapsed_time(us), timestamp(us), event, location\n"

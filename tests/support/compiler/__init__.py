@@ -1,0 +1,1 @@
+"""Compiled graphs, random ones too, and what must hold of every one."""

@@ -1,0 +1,1 @@
+"""Stats buffers, and slow, obvious answers to what is read from them."""

@@ -1,0 +1,1 @@
+"""Reports of small graphs, and rows that were measured."""

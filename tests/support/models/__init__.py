@@ -1,0 +1,1 @@
+"""Model files that readers, backends and verbs are tried on."""

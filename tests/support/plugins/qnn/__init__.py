@@ -1,0 +1,1 @@
+"""Files as the QNN tools leave them."""

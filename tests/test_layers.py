@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from opscope.fleet.plan import CODE
+from opscope.rewrites.judge import JUDGES
+from opscope.workflows.simulated_run import COMPILING, RUNNING
+
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "opscope"
 MOST_FILES = 25  # Python files in one folder
@@ -97,6 +101,17 @@ VENDOR_WORDS = (
     "codefusion",
     "code fusion",
     "sharc",
+    "hmx",
+    "hvx",
+    "qhas",
+    "sophgo",
+    "rknn",
+    "rockchip",
+    "tflm",
+    "tenstorrent",
+    "espressif",
+    "stedgeai",
+    "openvino",
 )
 VENDOR_PARTS = {"plugins", "readers"}
 
@@ -195,6 +210,24 @@ def test_a_noun_uses_the_standard_library_and_columns_alone(path: Path) -> None:
 def test_nothing_imports_the_command_line() -> None:
     users = {part_of(path) for path in files() for _, other in own_imports(path) if other == "cli"}
     assert users <= {"cli", "__main__"}
+
+
+@pytest.mark.parametrize(
+    ("makers", "code"),
+    [
+        ({"compiler"}, COMPILING),
+        ({"compiler", "device", "decode", "analysis"}, (*COMPILING, *RUNNING)),
+        ({"compiler", "device", "decode", "analysis", "estimate", "quantization"}, CODE),
+        ({"compiler", "device", "decode", "analysis", "estimate", "quantization"}, JUDGES),
+    ],
+    ids=["program", "run", "cell of a store", "trial of a rewrite"],
+)
+def test_what_is_kept_is_made_again_when_any_code_changed_that_it_came_from(
+    makers: set[str], code: tuple[str, ...]
+) -> None:
+    """Keys of what is kept hash the code of parts (core/keys.py): of all that its makers lead to."""
+    assert set().union(makers, *map(reached, makers)) <= set(code)
+    assert all((SOURCE / part).is_dir() for part in code)
 
 
 def test_a_plug_in_imports_no_other_plug_in() -> None:

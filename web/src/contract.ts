@@ -240,6 +240,8 @@ export interface Energy {
 export interface HostStage {
   name: string;
   ns: number;
+  party: string;
+  does: string;
 }
 /**
  * All points of a run; the first one is that of its timeline.

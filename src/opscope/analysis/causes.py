@@ -8,16 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Numbers
-from ..core.meaning import Carries, Does
+from ..core.meaning import Carries, Does, Party
 from ..recording.finding import BOUNDS, OTHER_BOUND
-from ..recording.host_times import STAGE_DOES
 from ..recording.run import RunRoute
-from ..recording.summary import OpTotal
+from ..recording.summary import HostStage, OpTotal
 from ..recording.trace import SpanKind
 
 CAUSES = (*BOUNDS, OTHER_BOUND)
 COMPUTE, MEMORY, LINK, HOST_LINK, WAIT, LAYOUT, LAUNCH, HOST, OTHER = range(len(CAUSES))
-DEVICE = "device"  # the stage of an inference that is not the host's
 
 _OF_WORK = {
     Does.COMPUTE: COMPUTE,
@@ -59,13 +57,15 @@ def cause_of_op(op: OpTotal, *, slow_bytes: bool) -> int:
     return MEMORY if cause == COMPUTE and slow_bytes else cause
 
 
-def cause_of_stage(name: str) -> int:
-    """Of a stage of host_times.STAGES."""
-    if name == DEVICE:
+def cause_of_stage(stage: HostStage) -> int:
+    """Of a stage of an inference: what the device does in its own is not said; of the others, what the host does."""
+    does = does_of(stage)
+    if stage.party is Party.DEVICE:
         return OTHER
-    does = STAGE_DOES.get(name, Does.HOST)
+    if does is Does.UNKNOWN:
+        return HOST
     return HOST_LINK if does is Does.MOVE else _OF_WORK[does]
 
 
-def does_of(op: OpTotal) -> Does:
-    return Does[op.does.upper()]
+def does_of(row: OpTotal | HostStage) -> Does:
+    return Does[row.does.upper()]

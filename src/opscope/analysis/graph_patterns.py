@@ -141,7 +141,7 @@ class DataFlow:
         return False
 
     def _flip(self, op: int) -> Pattern | None:
-        if self._kind(op) != "transpose" and self._run.ops[op].type != "Transpose":
+        if self._kind(op) != "transpose":
             return None
         return Pattern(
             "the order of axes changes between neighbours",

@@ -66,6 +66,7 @@ class Schedule:
     slots: int = 0  # for weight tiles on every lane; 0: as many as the target has at the least
     kept: frozenset[int] = frozenset()  # weights that stay in local memory, where not all of them do
     overlap_parts: int = DEFAULT_OVERLAP_PARTS  # most pieces of an op, beside those that memory needs
+    repeated_macs: float = 0.0  # of rows that several slices of an op compute, each for itself, beyond once
 
 
 @dataclass(frozen=True, slots=True)

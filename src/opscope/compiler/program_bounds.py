@@ -60,14 +60,13 @@ def graph_macs(graph: Graph) -> int | None:
 
 
 def _repeated_macs(schedule: Schedule) -> int:
-    """MACs of ops that several lanes do whole, beyond once."""
-    return round(
-        sum(
-            placed.task.work.macs * placed.task.trips * (sum(split.sharding.shares.values()) - 1)
-            for placed, split in zip(schedule.placed, schedule.splits, strict=True)
-            if placed.engine
-        )
+    """MACs of ops that several lanes do whole, and of rows that several slices make, beyond once."""
+    by_lanes = sum(
+        placed.task.work.macs * placed.task.trips * (sum(split.sharding.shares.values()) - 1)
+        for placed, split in zip(schedule.placed, schedule.splits, strict=True)
+        if placed.engine
     )
+    return round(by_lanes + schedule.repeated_macs)
 
 
 def _streamed_bytes(plan: Plan, resident: frozenset[int]) -> int:

@@ -27,20 +27,30 @@ def sha256_of(path: Path) -> str:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path`; it takes the place of `path` if the block succeeds, and goes away if not."""
+def taking_place(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path`, for a library that writes files by name.
+
+    It takes the place of `path` if the block succeeds, and goes away if not.
+    """
     in_place = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or a device is not to be replaced
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
-        with (path if in_place else temporary).open("wb") as out:
-            yield out
+        yield path if in_place else temporary
         if not in_place:
             temporary.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({os_reason(error)}); expected a writable place") from error
     finally:  # after an interrupt, too
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """The same, opened; that it cannot be written is a user's error."""
+    try:
+        with taking_place(path) as place, place.open("wb") as out:
+            yield out
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({os_reason(error)}); expected a writable place") from error
 
 
 def write_whole(path: Path, render: Callable[[BinaryIO], object]) -> None:

@@ -63,6 +63,22 @@ class LaneRole(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Party(StrEnum):
+    """Whose time a stage of an inference is, as system profiles group them."""
+
+    APPLICATION = "application"
+    RUNTIME = "runtime"
+    DRIVER = "driver"
+    QUEUE = "queue"  # behind inferences that came before
+    DEVICE = "device"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_device(self) -> bool:
+        """At work, or busy with others: nothing that the host could do less of."""
+        return self in (Party.QUEUE, Party.DEVICE)
+
+
 class Direction(StrEnum):
     """Which way an operand goes, seen from the command."""
 

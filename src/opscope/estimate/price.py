@@ -29,7 +29,7 @@ class Sharing(Enum):
     LEAST = auto()  # whatever takes least
     IMAGES = auto()  # of a batch, each device its own
     PRODUCTS = auto()  # a part of each, and of its weights: what they make crosses the links before the next one
-    PAIRS = auto()  # of products, cut so that sums alone cross the links; whoever asks for it prices them
+    PAIRS = auto()  # of products, cut so that sums alone cross the links; the caller prices them
 
 
 @dataclass(frozen=True, slots=True)

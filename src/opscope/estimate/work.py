@@ -1,4 +1,4 @@
-"""How much work an op is, whoever does it: multiply-accumulates, element operations and bytes.
+"""How much work an op is, on any hardware: multiply-accumulates, element operations and bytes.
 
 A MAC is one multiply and one add into an accumulator, counted over the dense iteration space; padding is counted as
 if it were data, as every published count does. Everything else is counted in *element operations*: one arithmetic

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UsageError, in_words, printable
-from ..core.files import write_bytes
+from ..core.files import taking_place, write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -83,7 +83,10 @@ class Place:
     def put_file(self, name: str, write: Callable[[Path], object]) -> None:
         """The same of a file that somebody else writes to the path that he is given."""
         if self.is_local:
-            write_whole_file(Path(self._path(name)), write)
+            path = Path(self._path(name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with taking_place(path) as place:
+                write(place)
             return
         with TemporaryDirectory() as folder:
             file = Path(folder) / "file"
@@ -153,14 +156,3 @@ class Place:
 
 def _is_temporary(name: str) -> bool:
     return name.endswith(".part")
-
-
-def write_whole_file(path: Path, write: Callable[[Path], object]) -> None:
-    """A file that another library writes, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

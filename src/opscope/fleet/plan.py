@@ -31,9 +31,10 @@ from .spec import Spec, Value, shapes_text, spelt
 MOST_CELLS = 10_000_000
 OURS = {**OWN, LANGUAGE_MODELS: OF_LANGUAGE_MODELS}  # backends that take a target, with their options
 TARGET, BACKEND, MODEL, SHAPE = "target", "backend", "model", "shape"
-_CODE = (  # what figures are made by; pages and command lines are not
-    *("core", "graph", "machine", "program", "recording", "readers", "estimate", "compiler", "device", "decode"),
-    *("analysis", "changes", "quantization", "workflows", "backends", "importers", "plugins", "language_models"),
+CODE = (  # what figures are made by; pages and command lines are not
+    *("core", "options", "graph", "machine", "program", "recording", "readers", "estimate", "simulation", "compiler"),
+    *("device", "decode", "analysis", "changes", "quantization", "conversion", "workflows", "backends", "importers"),
+    *("plugins", "language_models"),
 )
 
 Versions = Callable[[str], str]  # backend → version of the tool behind it
@@ -58,7 +59,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def planned(spec: Spec, *, versions: Versions | None = None, again: str = "") -> list[Cell]:
-    """Every cell, models outermost, so that whoever takes them in order reads a model once.
+    """Every cell, models outermost, so that a worker that takes them in order reads a model once.
 
     `again` marks cells that are to be profiled although the store has them.
     """
@@ -112,7 +113,7 @@ def _version_at(backend: str, tool: str) -> str:
 
 def code_digest() -> str:
     """Of the code that figures are made by."""
-    return code_of(*_CODE)
+    return code_of(*CODE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A cell that ends becomes a file of the inbox, with its ops, whose name is the row's id: it is there whole or not at all,
 and written twice it is there once. Compaction puts what is in the inbox into Parquet; a journal says which files the
-new ones stand for, so that at every moment each row is read once, whoever is killed when.
+new ones stand for, so that at every moment each row is read once, even if a process is killed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Store:
         self.version = VERSION
 
     def check_current(self) -> None:
-        """Whoever reads and writes rows knows one version of them."""
+        """Readers and writers know one version of rows."""
         if self.version != VERSION:
             problem = f"is a store of version {self.version}; this opscope reads and writes {VERSION}"
             upgrade = f"`opscope store compact --store {self.place.address}`, which brings it up to date"

@@ -62,7 +62,7 @@ def main() -> int:
     """Serve cells until there are no more."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides what an interrupt means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides what an interrupt means
     gc.set_threshold(200_000, 50, 50)
     questions = cast("BinaryIO", sys.stdin.buffer)
     first = read_message(questions)

@@ -23,7 +23,9 @@ class ReportOptions:
     advise: bool = field(default=True, metadata=shown("skip the what-if suggestions", flags=("--no-advice",)))
     planner: str | None = field(
         default=None,
-        metadata=shown("compare the arena with that of another memory planner: best, or an interpreter: tflm", "P"),
+        metadata=shown(
+            "compare the arena with that of another memory planner: best, or the name of an interpreter", "P"
+        ),
     )
     battery: str | None = field(
         default=None, metadata=shown("estimate battery life at --duty: 220mAh@3V or 1.2Wh", "B", group="battery")

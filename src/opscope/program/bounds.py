@@ -92,7 +92,7 @@ class Bounds:
     units: tuple[UnitPeak, ...] = ()
     holdings: tuple[Holding, ...] = ()
     macs: int | None = None  # of the model's own graph, before any pass
-    repeated_macs: int = 0  # of ops that are not split: every further core does them again
+    repeated_macs: int = 0  # by further cores, of ops that are not split, and by slices of rows that overlap
     streamed_bytes: int | None = None  # of constants that do not stay in local memory: each is read at least once
 
 

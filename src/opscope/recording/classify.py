@@ -1,6 +1,6 @@
 """Words → meaning: what commands, spans, routes, lanes and ops of a foreign file, or of an old run, do.
 
-Whoever knows better fills the columns himself, and what is filled is left alone here. An op does what its kind does;
+A source that knows better fills the columns itself; what is filled is left alone here. An op does what its kind does;
 without one what its type says, and only what has no type is told from its name, which is its author's.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Numbers
-from ..core.meaning import Carries, Direction, Does, LaneRole
+from ..core.meaning import Carries, Direction, Does, LaneRole, Party
 from ..core.words import (
     carries_of,
     carries_of_copy,
@@ -30,8 +30,9 @@ from ..core.words import (
 )
 from ..graph.kinds import what_kind_does
 from ..program.program import NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
+from .host_times import STAGE_MEANING
 from .run import CommandTable, Run, RunRoute
-from .summary import OpTotal, Summary
+from .summary import HostStage, OpTotal, Summary
 from .trace import NONE, Lane, SpanKind, Trace
 
 _DEEPER = re.compile(r"(.+) \d+")  # "thread 2" holds calls inside those of "thread"
@@ -247,8 +248,17 @@ def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     """Totals of ops with what they do and which op they are of, of lanes with their engine: where they do not say."""
     totals = tuple(_by_words(total) if total.does == _UNKNOWN else total for total in _by_kind(summary, ops).ops)
     lanes = tuple(lane if lane.engine else replace(lane, engine=engine_of_lane(lane.name)) for lane in summary.lanes)
-    same = totals == summary.ops and lanes == summary.lanes
-    return summary if same else replace(summary, ops=totals, lanes=lanes)
+    host = tuple(map(_stage_by_words, summary.host))
+    same = (totals, lanes, host) == (summary.ops, summary.lanes, summary.host)
+    return summary if same else replace(summary, ops=totals, lanes=lanes, host=host)
+
+
+def _stage_by_words(stage: HostStage) -> HostStage:
+    """A stage that says neither whose it is nor what is done in it: one of ours in an old run, or a tool's."""
+    if stage.party is not Party.UNKNOWN or stage.does != _UNKNOWN:
+        return stage
+    party, does = STAGE_MEANING.get(stage.name, (Party.UNKNOWN, does_of_call(stage.name)))
+    return replace(stage, party=party, does=does.label)
 
 
 def _by_kind(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
@@ -269,7 +279,8 @@ def _by_kind(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
 def _tells_more(summary: Summary, before: Summary) -> bool:
     """Whether words told something; that a lane is an engine by itself is nothing that a word tells."""
     pairs = zip(summary.lanes, before.lanes, strict=True)
-    return summary.ops != before.ops or any(one.engine not in (other.engine, other.name) for one, other in pairs)
+    told = (summary.ops, summary.host) != (before.ops, before.host)
+    return told or any(one.engine not in (other.engine, other.name) for one, other in pairs)
 
 
 def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Summary:

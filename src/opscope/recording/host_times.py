@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..core.meaning import Does
+from ..core.meaning import Does, Party
+from .summary import HostStage
 
 INFERENCE = np.dtype(
     [
@@ -50,14 +51,25 @@ STAGES = {  # stage → from, to
     "dequeue": ("processed_ns", "dequeued_ns"),
 }
 
-STAGE_DOES = {  # what the host does in a stage, where that is no work of its own
-    "input transfer": Does.MOVE,
-    "output transfer": Does.MOVE,
-    "device queue": Does.SYNC,
-    "memory wait": Does.SYNC,  # until the device's local memory is free
-    "resource wait": Does.SYNC,  # until its engines are
-    "power-up": Does.LAUNCH,
+STAGE_MEANING = {  # stage → whose it is, and what is done in it
+    "enqueue": (Party.APPLICATION, Does.HOST),
+    "preprocess": (Party.RUNTIME, Does.HOST),
+    "submit": (Party.RUNTIME, Does.HOST),
+    "driver": (Party.DRIVER, Does.HOST),
+    "input transfer": (Party.DRIVER, Does.MOVE),
+    "device queue": (Party.QUEUE, Does.SYNC),
+    "device": (Party.DEVICE, Does.HOST),
+    "output transfer": (Party.DRIVER, Does.MOVE),
+    "return": (Party.RUNTIME, Does.HOST),
+    "postprocess": (Party.RUNTIME, Does.HOST),
+    "dequeue": (Party.APPLICATION, Does.HOST),
 }
+
+
+def stage_of(name: str, ns: int) -> HostStage:
+    """One of STAGES, with what it means."""
+    party, does = STAGE_MEANING[name]
+    return HostStage(name, ns, party, does.label)
 
 
 @dataclass(frozen=True, slots=True)

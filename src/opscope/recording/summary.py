@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..core.meaning import Carries, Does
+from ..core.meaning import Carries, Does, Party
 from ..core.provenance import Provenance
 from .language_model import LanguageModel
 
@@ -23,7 +23,7 @@ class KindRow:
     """All commands of one core that have kind, thread group, memory and operand types in common; or its waits."""
 
     core: int
-    kind: str  # "sync" and "barrier" are waits for other commands, and of threads for each other
+    kind: str  # of waits: "sync" for other commands, "barrier" of threads for each other
     group: str
     memory: str
     types: str  # "float16, i8"
@@ -32,10 +32,7 @@ class KindRow:
     count: int
     out_bytes: int | None
     deviation: float | None  # of the commands' pcycles per KB of output
-
-    @property
-    def is_wait(self) -> bool:
-        return self.kind in ("sync", "barrier")
+    is_wait: bool = False
 
     @property
     def out_kb(self) -> float | None:
@@ -221,8 +218,10 @@ class OpTotal:
 class HostStage:
     """One stage of an inference as the application sees it: a part of its latency."""
 
-    name: str  # of host.STAGES, or the word of the tool that wrote it down
+    name: str  # one of host_times.STAGES, or the word of the tool that wrote it down
     ns: int
+    party: Party = Party.UNKNOWN
+    does: str = Does.UNKNOWN.label
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The tables of a Run's folder as Arrow tables, for whoever computes on them."""
+"""The tables of a Run's folder as Arrow tables, to compute on."""
 
 from __future__ import annotations
 

@@ -27,9 +27,10 @@ from ..workflows import own_backends
 LEAST_GAIN = 0.001  # of a time that comes out the same every time; less is no reason to change a model
 _ONE_AT_A_TIME = Lock()
 _WORKER = f"{__package__}.trial_worker"
-_JUDGES = (  # code that a time comes from
-    *("analysis", "backends", "changes", "compiler", "conversion", "device", "estimate", "graph", "machine"),
-    *("plugins", "program", "readers", "recording", "workflows"),
+JUDGES = (  # code that a time comes from
+    *("core", "options", "graph", "machine", "program", "recording", "readers", "estimate", "simulation", "compiler"),
+    *("device", "decode", "analysis", "changes", "quantization", "conversion", "workflows", "backends", "importers"),
+    "plugins",
 )
 
 
@@ -132,7 +133,7 @@ class Judge:
         target += sha256_of(Path(target)) if target and Path(target).is_file() else ""
         asked = msgspec.json.encode([dict(self.options), dict(self.shapes)], order="deterministic").decode()
         reads = sha256_of(Path(__file__).with_name("trial_worker.py"))
-        return digest_of(self.backend, version, target, asked, code_of(*_JUDGES), reads)
+        return digest_of(self.backend, version, target, asked, code_of(*JUDGES), reads)
 
     @property
     def told(self) -> str:

@@ -15,10 +15,9 @@ from ..machine.corners import Corner, range_with
 from ..machine.target import Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
 from ..readers.torch.sources import name_of
-from ..recording.host_times import STAGES, Rows, between
+from ..recording.host_times import STAGES, Rows, between, stage_of
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
-from ..recording.summary import HostStage
 from .execution import Execution, loaded_from
 from .program_recording import recording_of
 
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
     from ..recording.trace import Trace
     from .model_compiler import ModelCompiler
 
-_COMPILING = ("core", "graph", "machine", "program", "readers", "estimate", "compiler")
-_RUNNING = ("recording", "decode", "device", "analysis", "views", "workflows", "changes")
+COMPILING = (  # code that a program comes from
+    *("core", "options", "graph", "machine", "program", "recording", "readers", "estimate", "simulation", "compiler"),
+)
+RUNNING = ("decode", "device", "analysis", "views", "workflows", "changes")  # and a run, beside those
 
 Step = Callable[[str], None]  # told what is being done now
 
@@ -43,8 +44,8 @@ class Keys:
 
     @classmethod
     def of(cls, model_sha256: str, target: Target, options: ProfileOptions) -> Keys:
-        base = (__version__, code_of(*_COMPILING), model_sha256, repr(target), repr(compile_options(options)))
-        rest = code_of(*_RUNNING)
+        base = (__version__, code_of(*COMPILING), model_sha256, repr(target), repr(compile_options(options)))
+        rest = code_of(*RUNNING)
         return cls(digest_of(*base), digest_of(*base, rest, repr(options)))
 
 
@@ -115,7 +116,7 @@ def _with_host(summaries: list[Summary], rows: Rows) -> Summary:
     from ..analysis.totals.summarise import typical
 
     medians = {stage: median_low(between(rows, *ends).tolist()) for stage, ends in STAGES.items()}
-    return replace(typical(summaries), host=tuple(HostStage(stage, ns) for stage, ns in medians.items() if ns))
+    return replace(typical(summaries), host=tuple(stage_of(stage, ns) for stage, ns in medians.items() if ns))
 
 
 def with_options(

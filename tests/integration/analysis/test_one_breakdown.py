@@ -33,8 +33,6 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 CREATED = "2026-01-01T00:00:00"
 TWO_LAYERS = Recipe("bert-base", precision="f16", sequence=64, weights=False, options={"layers": 2})
 
-pytest.importorskip("pyarrow")
-
 
 def simulated(folder: Path) -> Path:
     make(Recipe("kws-cnn"), folder / "kws.onnx")

@@ -29,8 +29,6 @@ from support.plugins.qaic_published import SUMMARY, written
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
-pytest.importorskip("pyarrow")
-
 
 @pytest.fixture(scope="module")
 def decoded(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -25,8 +25,6 @@ from support.plugins.qnn.qnn_samples import DEVICE_CSV
 SAMPLES = Path(__file__).parents[2] / "samples"
 VELA = [str(SAMPLES / "vela_per-layer.csv"), str(SAMPLES / "vela_summary.csv")]
 
-pytest.importorskip("pyarrow")
-
 
 def test_files_of_one_run_become_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", *VELA, "-o", str(tmp_path / "run")]) == 0

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from opscope import cli
@@ -152,7 +153,6 @@ def test_onnx_runtime_shows_activations_where_they_were_fused(model: Maker) -> N
 
 @needs_ort
 def test_onnx_runtime_runs_open_shapes_and_nodes_without_names(tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
     helper, kinds = onnx.helper, onnx.TensorProto
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "s"], ["s2"], name="twice"), helper.make_node("Identity", ["c"], ["c2"])],
@@ -206,7 +206,6 @@ def test_onnx_runtime_takes_two_threads(model: Maker) -> None:
 
 @needs_ort
 def test_onnx_runtime_explains_what_it_cannot_run(tmp_path: Path, model: Maker) -> None:
-    onnx = pytest.importorskip("onnx")
     helper, kinds = onnx.helper, onnx.TensorProto
     node = helper.make_node("Unheard", ["x"], ["y"], domain="far.away")
     ports = [helper.make_tensor_value_info(name, kinds.FLOAT, [2]) for name in "xy"]

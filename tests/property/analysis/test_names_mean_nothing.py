@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,35 @@ def test_one_word_for_all_commands_changes_neither_a_run_nor_a_warning(name: str
     assert told(one, graph) == told(target, graph)
     built, plain = (build(graph, each, cores=1) for each in (one, target))
     assert performance_warnings(built.passed, built.program) == performance_warnings(plain.passed, plain.program)
+
+
+def test_whatever_stages_of_the_host_are_called_a_run_says_the_same() -> None:
+    program = program_of(targets.load("aic100-std"), network(quantised=False))
+    recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=4), step=lambda _: None)
+    run = run_of(recording, command=(), created="", sha256=None)
+    words = {stage.name: f"{word} {n}" for n, (stage, word) in enumerate(zip(run.summary.host, cycle(MISLEADING)))}
+    assert {"input transfer", "device"} <= set(words)
+    host = tuple(replace(stage, name=words[stage.name]) for stage in run.summary.host)
+    names = tuple(_renamed_stage(name, words) for name in run.trace.names)
+    assert names != run.trace.names
+    other = replace(run, summary=replace(run.summary, host=host), trace=replace(run.trace, names=names))
+    for one, same in ((run, other), (_without_spans(run), _without_spans(other))):
+        known, found = analyse(one), analyse(same)
+        assert "host-stages" in {each.id for each in known.findings}
+        assert (found.bound, found.breakdown) == (known.bound, known.breakdown)
+        assert list(map(_finding, found.findings)) == list(map(_finding, known.findings))
+        assert [each.detail for each in found.findings if each.id == "host-stages"] == [
+            each.detail for each in known.findings if each.id == "host-stages"
+        ]
+
+
+def _renamed_stage(name: str, words: Mapping[str, str]) -> str:
+    stage, mark, number = name.rpartition("-Inf-")
+    return f"{words[stage]}{mark}{number}" if stage in words else name
+
+
+def _without_spans(run: Run) -> Run:
+    return replace(run, trace=replace(run.trace, spans=run.trace.spans[:0]))
 
 
 @pytest.mark.parametrize(("file", "names"), NODES)

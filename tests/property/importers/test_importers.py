@@ -23,6 +23,7 @@ from opscope.plugins.traces.trace_json import TraceJson
 from opscope.recording.build import lane_totals, to_run
 from opscope.recording.recording_file import decode_recording, encode_recording
 from opscope.recording.trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, SpanKind, Trace, blank_spans
+from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.views.timeline.trace_args import is_instant
 from opscope.workflows.program_recording import head_of
 from support.device.build import DMA, HMX, HVX, Step, program_of
@@ -176,10 +177,9 @@ def test_busy_and_idle_of_imported_lanes_make_the_wall(rows: Sequence[tuple[int,
 
 def test_a_trace_of_our_own_comes_back_as_it_was(tmp_path: Path) -> None:
     """Simulated, decoded, written by the view, imported."""
-    view = pytest.importorskip("opscope.views.timeline.chrome_trace")
     trace, program = _simulated()
     out = BytesIO()
-    view.ChromeTrace(head_of(program)).render(trace, out)
+    ChromeTrace(head_of(program)).render(trace, out)
     (tmp_path / "trace.json").write_bytes(out.getvalue())
     back = read_profile(tmp_path / "trace.json").trace
     assert back.provenance == "simulated"

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from opscope.analysis.analyse import analyse
 from opscope.program.program import NO_ROUTE, OpCycles, OpInfo
+from opscope.recording.host_times import stage_of
 from opscope.recording.run import Run
-from opscope.recording.summary import HostStage, MemoryTotal, Placement
+from opscope.recording.summary import MemoryTotal, Placement
 from opscope.recording.trace import NONE, Lane, SpanKind
 from support.recording.analyse_build import HMX, HVX, A, C, Command, Span, copy, finding, ids, run_of, total
 
@@ -194,7 +195,7 @@ def test_an_op_that_waits_for_a_memory_at_its_limit_is_not_told_to_fetch_earlier
 
 
 def test_the_queue_of_a_busy_device_is_named_and_the_host_is_not_what_it_stands_still_for() -> None:
-    host = [HostStage("preprocess", 20), HostStage("device queue", 60), HostStage("device", 20)]
+    host = [stage_of("preprocess", 20), stage_of("device queue", 60), stage_of("device", 20)]
     run = run_of([Span(0, 0, 20)], host=host)
     queue, stages = finding(run, "device-queue"), finding(run, "host-stages")
     assert queue.title == "60.0% of what the application waits is the queue of the device"

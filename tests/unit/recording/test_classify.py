@@ -22,7 +22,7 @@ from opscope.recording.classify import classified_summary, does_of_command, does
 from opscope.recording.folder_reader import read_run
 from opscope.recording.recording import Recording
 from opscope.recording.run import Run
-from opscope.recording.summary import LaneTotal
+from opscope.recording.summary import HostStage, LaneTotal, Latency, Summary
 from opscope.zoo import Recipe, make
 
 
@@ -185,3 +185,16 @@ def test_a_run_of_old_says_the_same_and_that_it_was_told_from_words(tmp_path: Pa
         part.cause: round(part.share, 2) for part in one.breakdown
     }
     assert any("told from their names" in note for note in other.notes)
+
+
+def test_stages_of_old_runs_mean_what_ours_do_and_those_of_tools_what_their_words_say() -> None:
+    host = tuple(HostStage(name, 1) for name in ("input transfer", "device queue", "device", "memory wait", "RPC"))
+    found = classified_summary(Summary(Latency(5, None, None, "measured"), None, 1, host=host), ()).host
+    assert [(stage.party.value, stage.does) for stage in found] == [
+        ("driver", "move"),
+        ("queue", "sync"),
+        ("device", "host"),
+        ("unknown", "sync"),
+        ("unknown", "host"),
+    ]
+    assert classified_summary(Summary(Latency(5, None, None, "measured"), None, 1, host=found), ()).host == found

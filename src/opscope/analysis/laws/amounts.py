@@ -13,7 +13,7 @@ from ...recording.finding import LawCheck
 from ...recording.run import Run
 from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
-from .conservation import commands_that_ran, has_transfers
+from .conservation import commands_that_ran, has_transfers, without_totals
 
 
 def memories_hold(analysis: RunAnalysis) -> Iterator[LawCheck]:
@@ -47,19 +47,19 @@ def constants_are_read(analysis: RunAnalysis) -> Iterator[LawCheck]:
 
 
 def graph_is_done(analysis: RunAnalysis) -> Iterator[LawCheck]:
-    """MACs of all ops are those of the graph; where cores do the same op each for itself, it counts each time."""
+    """MACs of all ops are those of the graph; what cores or slices do each for themselves counts each time."""
     run, name = analysis.run, "MACs of ops = MACs of the graph"
     asked, done = _asked(run), known_sum(op.macs for op in run.summary.ops)
     if asked is None or done is None:
         yield LawCheck(name, None, "the run does not tell the MACs of its graph, or not of every op")
         return
-    missing = _not_recorded(analysis) if has_transfers(run) else ""
+    missing = without_totals(run) or (_not_recorded(analysis) if has_transfers(run) else "")
     if missing:
         yield LawCheck(name, None, missing)
         return
     macs, again = asked
     off = abs(done - macs - again)
-    repeated = f", {again:,} of them done again by further cores" if again else ""
+    repeated = f", {again:,} of them done again by further cores or slices of rows" if again else ""
     yield LawCheck(name, off <= _rounded(run), f"{done:,} and {macs + again:,}{repeated}")
 
 

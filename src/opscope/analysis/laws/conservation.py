@@ -151,11 +151,14 @@ def device_window_ns(analysis: RunAnalysis) -> int:
 
 def rollups_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     """Types, layers and blocks hold what ops hold."""
-    summary = analysis.run.summary
+    summary, untold = analysis.run.summary, without_totals(analysis.run)
     for word, rows in (("types", summary.op_types), ("layers", summary.layers), ("blocks", summary.blocks)):
         name = f"ops = {word}: time, MACs, bytes"
         if not rows:
             yield LawCheck(name, None, f"the run has no totals of {word}")
+            continue
+        if untold:
+            yield LawCheck(name, None, untold)
             continue
         wrong = [key for key in _AMOUNTS if _total(summary.ops, key) != _total(rows, key)]
         yield LawCheck(
@@ -174,14 +177,14 @@ def _different(one: Iterable[OpTotal], other: Iterable[OpTotal], key: str) -> st
 
 
 def commands_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
-    """MACs and bytes of ops are those of the commands that ran."""
+    """MACs and bytes of ops are those of the commands that ran; an op of unknown cost has no totals to hold to its."""
     run, rows = analysis.run, analysis.run.commands.rows
     names = {
         "macs": "MACs of ops = MACs of commands",
         "moved_bytes": "bytes moved by ops = bytes moved by commands",
         "out_bytes": "bytes written by ops = bytes written by commands",
     }
-    ran = commands_that_ran(analysis)
+    ran = _of_known_ops(run, commands_that_ran(analysis))
     for key, name in names.items():
         if not has_transfers(run) or not len(ran):
             yield LawCheck(name, None, "the run does not hold the commands of a program")
@@ -203,6 +206,18 @@ def commands_that_ran(analysis: RunAnalysis) -> Numbers:
     commands, work = analysis.run.commands, analysis.work
     seen = distinct(work.command[(work.command >= 0) & (work.command < len(commands.rows))])
     return seen[commands.rows["does"][seen] != Does.STATS] if len(seen) else seen
+
+
+def _of_known_ops(run: Run, commands: Numbers) -> Numbers:
+    unknown = np.array([*(bool(op.unknown) for op in run.ops), False])  # the last: of commands of no op
+    known: Numbers = commands[~unknown[run.commands.rows["op"][commands]]]
+    return known
+
+
+def without_totals(run: Run) -> str:
+    """Why totals of ops are not of all commands: what passes between an op of unknown cost and others has run."""
+    unknown = run.unknown_ops
+    return f"{len(unknown):,} of {len(run.ops):,} ops have no known cost" if unknown else ""
 
 
 def routes_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
@@ -240,6 +255,9 @@ def op_times_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     ran = commands_that_ran(analysis)
     if not has_transfers(run) or not len(ran):
         yield LawCheck(name, None, "the run does not hold the commands of a program")
+        return
+    if untold := without_totals(run):
+        yield LawCheck(name, None, untold)
         return
     work, count = analysis.work, len(run.commands.rows)
     known = np.flatnonzero((work.command >= 0) & (work.command < count))

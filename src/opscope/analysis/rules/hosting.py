@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core.columns import Numbers, distinct
+from ...core.meaning import Does, Party
 from ...core.units import format_counted, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.summary import HostStage
 from ...recording.trace import NONE, SpanKind
-from ..causes import DEVICE, HOST
+from ..causes import HOST
 from ..run_analysis import RunAnalysis
 from ..timeline.intervals import union
 from .draft import Draft
@@ -20,28 +22,14 @@ from .draft import Draft
 HOST_SHARE = 0.05  # of what the application waits, or of the critical path
 IT_STANDS_STILL = "with more inferences on their way at once the device need not stand still for it"
 IT_HAS_WORK = "it costs latency, not throughput: the device has work meanwhile"
-QUEUE = "device queue"
-PARTIES = {  # stage of host.STAGES → whose it is, as system profiles group them
-    "enqueue": "application",
-    "preprocess": "runtime",
-    "submit": "runtime",
-    "return": "runtime",
-    "postprocess": "runtime",
-    "dequeue": "application",
-    "driver": "driver",
-    "input transfer": "driver",
-    "output transfer": "driver",
-    QUEUE: "queue",
-    DEVICE: DEVICE,
-}
-DEVICE_PARTIES = (DEVICE, "queue")
+_PARTY_OF_WORK = {Does.MOVE: Party.DRIVER, Does.SYNC: Party.QUEUE}  # of a stage that the summary does not have
 QUEUE_SHARE = 0.01  # of what the application waits: below it the queue counts as the device
 
 
 def host_stages(analysis: RunAnalysis) -> Iterator[Draft]:
     """Application, runtime, driver and device: who takes how much of what the application waits."""
     stages = _stages(analysis)
-    whole, own = sum(stage.ns for stage in stages), [stage for stage in stages if _party(stage) not in DEVICE_PARTIES]
+    whole, own = sum(stage.ns for stage in stages), [stage for stage in stages if not stage.party.is_device]
     cost = sum(stage.ns for stage in own)
     if not whole or cost < HOST_SHARE * whole:
         return
@@ -67,9 +55,7 @@ def device_queue(analysis: RunAnalysis) -> Iterator[Draft]:
     whole, cost = sum(stage.ns for stage in stages), _queue_ns(stages)
     if not whole or cost < HOST_SHARE * whole:
         return
-    work = analysis.work
-    places = np.flatnonzero(analysis.on_host) if work.staged else np.zeros(0, np.int64)
-    positions = np.array([place for place in places.tolist() if _stage_name(analysis, place) == QUEUE], np.int64)
+    positions = np.flatnonzero(_queues(analysis)) if analysis.work.staged else np.zeros(0, np.int64)
     yield Draft(
         Finding(
             "device-queue",
@@ -88,18 +74,18 @@ def _parties(stages: tuple[HostStage, ...], whole: int) -> str:
     """Who takes how long; the queue where there is one to speak of."""
     parties: Counter[str] = Counter()
     for stage in stages:
-        parties[_party(stage)] += stage.ns
-    if parties["queue"] < QUEUE_SHARE * whole:
-        parties[DEVICE] += parties.pop("queue", 0)
+        parties[stage.name if stage.party is Party.UNKNOWN else stage.party.value] += stage.ns
+    if parties[Party.QUEUE.value] < QUEUE_SHARE * whole:
+        parties[Party.DEVICE.value] += parties.pop(Party.QUEUE.value, 0)
     return ", ".join(f"{party} {format_ns(ns)}" for party, ns in parties.items())
 
 
 def _queue_ns(stages: tuple[HostStage, ...]) -> int:
-    return sum(stage.ns for stage in stages if stage.name == QUEUE)
+    return sum(stage.ns for stage in stages if stage.party is Party.QUEUE)
 
 
 def _device_ns(stages: tuple[HostStage, ...]) -> int:
-    return sum(stage.ns for stage in stages if stage.name == DEVICE)
+    return sum(stage.ns for stage in stages if stage.party is Party.DEVICE)
 
 
 def _stages(analysis: RunAnalysis) -> tuple[HostStage, ...]:
@@ -107,29 +93,32 @@ def _stages(analysis: RunAnalysis) -> tuple[HostStage, ...]:
     work = analysis.work
     if not work.staged or not analysis.on_host.any():
         return analysis.run.summary.host
-    found = [
-        HostStage(_stage_name(analysis, place), int(work.ns[place]))
-        for place in np.flatnonzero(analysis.on_host).tolist()
-    ]
-    return (*found, HostStage(DEVICE, work.wall_ns - sum(stage.ns for stage in found)))
+    known = {stage.name: stage.party for stage in analysis.run.summary.host}
+    does = analysis.run.trace.spans["does"][work.row]
+    found = []
+    for place in np.flatnonzero(analysis.on_host).tolist():
+        name = _stage_name(analysis, place)
+        party = known.get(name, _PARTY_OF_WORK.get(does[place], Party.UNKNOWN))
+        found.append(HostStage(name, int(work.ns[place]), party, Does(does[place]).label))
+    return (*found, HostStage("device", work.wall_ns - sum(stage.ns for stage in found), Party.DEVICE))
+
+
+def _queues(analysis: RunAnalysis) -> npt.NDArray[np.bool_]:
+    """Stages of the timeline in which an inference waits for the device."""
+    waits = analysis.run.trace.spans["does"][analysis.work.row] == Does.SYNC
+    return np.asarray(analysis.on_host & waits, np.bool_)
 
 
 def _stage_positions(analysis: RunAnalysis) -> Numbers:
-    """Stages on the path that are not the device's."""
-    places = (
-        np.flatnonzero(analysis.on_host & (analysis.path_ns > 0)) if analysis.work.staged else np.zeros(0, np.int64)
-    )
-    chosen = [place for place in places.tolist() if PARTIES.get(_stage_name(analysis, place)) not in DEVICE_PARTIES]
-    return np.array(chosen, np.int64)
+    """Stages on the path that are not the device's; the device's own are no activities where it tells what it did."""
+    if not analysis.work.staged:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(analysis.on_host & (analysis.path_ns > 0) & ~_queues(analysis))
 
 
 def _stage_name(analysis: RunAnalysis, place: int) -> str:
     """`input transfer` of `input transfer-Inf-0`."""
     return analysis.work.name(place).removesuffix(f"-Inf-{analysis.work.inference}")
-
-
-def _party(stage: HostStage) -> str:
-    return PARTIES.get(stage.name, stage.name)
 
 
 def host_calls(analysis: RunAnalysis) -> Iterator[Draft]:

@@ -62,7 +62,7 @@ def _explained_elsewhere(analysis: RunAnalysis, row: WaitFor) -> bool:
     if row.engine not in _computing(analysis) or row.cause == THE_HOST:
         return True  # issues transfers, and is idle most of the time; or has nothing to do yet
     busy = {use.engine: use.busy_ns for use in analysis.engines}
-    return busy.get(row.cause, 0) > busy.get(row.engine, 0)  # whoever has more to do is waited for
+    return busy.get(row.cause, 0) > busy.get(row.engine, 0)  # the one that has more to do is waited for
 
 
 def _computing(analysis: RunAnalysis) -> set[str]:

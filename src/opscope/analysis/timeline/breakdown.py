@@ -54,7 +54,7 @@ def _around(analysis: RunAnalysis) -> Counter[str]:
     """Where stages around the device are known: what each counts as. What the device did in its own is not said."""
     times: Counter[str] = Counter()
     for stage in analysis.run.summary.host:
-        times[CAUSES[cause_of_stage(stage.name)]] += stage.ns
+        times[CAUSES[cause_of_stage(stage)]] += stage.ns
     return times
 
 

@@ -92,7 +92,7 @@ def _barrier_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
 
 
 def _wait_row(core: int, kind: str, group: str, ticks: int, count: int) -> KindRow:
-    return KindRow(core, kind, group, "", "", ticks, None, count, None, None)
+    return KindRow(core, kind, group, "", "", ticks, None, count, None, None, is_wait=True)
 
 
 def histogram(work: Work) -> tuple[Bucket, ...]:

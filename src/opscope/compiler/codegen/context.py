@@ -188,7 +188,7 @@ class LoweringContext:
         if not tiled:
             return "from_tiled"
         reader, op = (index, position), self.plan.placed[index].op
-        if op.kind == "exchange":  # in the layout of whoever reads what is exchanged
+        if op.kind == "exchange":  # in the layout of the op that reads what is exchanged
             reader = self.reader(index, op.outputs[0]) or reader
         product = self.plan.placed[reader[0]].op.family in (Family.CONTRACTION, Family.RECURRENT)
         return "weights_to_tiled" if product and reader[1] == 1 else "to_tiled"

@@ -204,6 +204,7 @@ class _Unrolled:
         self.inside = {index for group in groups for index in group.ops}
         self.tensors = list(schedule.graph.tensors)
         self.rows: list[tuple[Op, int, Split]] = []  # op, its position in the schedule before, its split
+        self.repeated_macs = 0.0
 
     def run(self) -> Schedule:
         for index, each in enumerate(self.schedule.placed):
@@ -219,7 +220,12 @@ class _Unrolled:
         ]
         origin = tuple(before.origin[index] for _, index, _ in self.rows)
         return replace(
-            before, graph=graph, placed=tuple(placed), splits=tuple(split for _, _, split in self.rows), origin=origin
+            before,
+            graph=graph,
+            placed=tuple(placed),
+            splits=tuple(split for _, _, split in self.rows),
+            origin=origin,
+            repeated_macs=before.repeated_macs + self.repeated_macs,
         )
 
     def _placed(self, op: Op, graph: Graph, index: int) -> Placed:
@@ -245,6 +251,15 @@ class _Unrolled:
                 inputs, outputs = (tuple(part.get(t, t) for t in side) for side in (op.inputs, op.outputs))
                 self.rows.append((replace(op, inputs=inputs, outputs=outputs), index, self.schedule.splits[index]))
         self._add("join", tuple(part[root] for part in names), (root,), group.ops[-1], ops[-1])
+        self.repeated_macs += sum(self._repeated(index, needed) for index in group.ops)
+
+    def _repeated(self, index: int, needed: Sequence[dict[int, tuple[int, Rows]]]) -> float:
+        """MACs of an op for rows that slices overlap in: slices of 6 and 6 rows make 10 rows, 2 of them twice."""
+        placed = self.schedule.placed[index]
+        (result,) = placed.op.outputs
+        made = sum(high - low for _, (low, high) in (found[result] for found in needed))
+        rows = (self.graph.tensors[result].shape or ())[_axis(placed.op)]
+        return placed.task.work.macs * (made / rows - 1)
 
     def _slice(self, tensor: int, axis: int, rows: Rows, number: int, count: int) -> int:
         whole = self.graph.tensors[tensor]

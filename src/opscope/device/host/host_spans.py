@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ...core.meaning import Does, LaneRole
 from ...core.provenance import Provenance
-from ...recording.host_times import STAGE_DOES, STAGES, Rows
+from ...recording.host_times import STAGE_MEANING, STAGES, Rows
 from ...recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
 
 APPLICATION, RUNTIME, DRIVER = "Application", "Runtime", "Driver and device"
@@ -33,13 +33,13 @@ def host_spans(rows: Rows) -> Trace:
     spans: list[tuple[int, ...]] = []
     for row, place in zip(rows, _places(rows), strict=True):
         inference, request = int(row["inference"]), f" request {place + 1}" if place else ""
-        overall = ("inference", APPLICATION, "enqueued_ns", "dequeued_ns")
-        for stage, who, start, end in (overall, *((s, _LANES[s], *times) for s, times in STAGES.items())):
+        overall = ("inference", APPLICATION, Does.HOST, "enqueued_ns", "dequeued_ns")
+        stages = ((stage, _LANES[stage], STAGE_MEANING[stage][1], *times) for stage, times in STAGES.items())
+        for stage, who, does, start, end in (overall, *stages):
             if row[end] <= row[start]:
                 continue
             lane = Lane(NONE, NONE, f"Activation {row['activation']}{request} {who}", role=LaneRole.HOST)
             number = names.setdefault(f"{stage}-Inf-{inference}", len(names))
-            does = STAGE_DOES.get(stage, Does.HOST)
             number_of_lane = lanes.setdefault(lane, len(lanes))
             spans.append((number_of_lane, does, inference, int(row[start]), int(row[end]), number))
     return Trace(

@@ -12,6 +12,7 @@ import numpy as np
 from ...core.errors import ImportFileError
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered
+from ...recording.host_times import stage_of
 from ...recording.recording import LATENCY, Check, Metric, Recording
 from ...recording.summary import HostStage
 
@@ -233,7 +234,7 @@ def _stages(metrics: Sequence[Metric]) -> tuple[HostStage, ...]:
     }
     if min(stages.values()) < 0:  # of different inferences: the file was put together from several
         return ()
-    return tuple(HostStage(name, round(ns)) for name, ns in stages.items() if ns)
+    return tuple(stage_of(name, round(ns)) for name, ns in stages.items() if ns)
 
 
 def _mean_identity(means: dict[str, float]) -> Iterator[Check]:

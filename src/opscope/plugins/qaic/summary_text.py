@@ -50,7 +50,7 @@ class _Found:
         size = None if out_kb == "N/A" else round(float(out_kb) * KB)
         wait, whole = _WAIT.fullmatch(details), _DETAILS.fullmatch(details)
         if wait is not None:
-            self.kinds.append(KindRow(int(core), wait[1], wait[2], "", "", *numbers, None, None))
+            self.kinds.append(KindRow(int(core), wait[1], wait[2], "", "", *numbers, None, None, is_wait=True))
             return True
         if whole is not None:
             kind, group, memory, types = whole.groups()

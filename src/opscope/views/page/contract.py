@@ -354,7 +354,7 @@ def json_schema() -> dict[str, object]:
     words = [name for name, found in schema["$defs"].items() if "enum" in found]
     text = json.dumps(schema)
     for name in words:  # the page shows a word that it does not know as it is
-        text = text.replace(json.dumps({"$ref": f"#/$defs/{name}"}), '{"type": "string"}')
+        text = text.replace(f'"$ref": "#/$defs/{name}"', '"type": "string"')  # with a default or without
     schema = json.loads(text)
     for name in words:
         del schema["$defs"][name]

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 
-onnx = pytest.importorskip("onnx")
-
-from opscope import cli  # noqa: E402
-from opscope.analysis.laws import check_laws  # noqa: E402
-from opscope.plugins.qnn.compilation import compile_model  # noqa: E402
-from opscope.plugins.qnn.hexagon import MB, hexagon_of  # noqa: E402
-from opscope.plugins.qnn.options import HtpOptions  # noqa: E402
-from opscope.plugins.qnn.profile import profile_model  # noqa: E402
-from opscope.plugins.qnn.socs import SOCS, Soc, find_soc  # noqa: E402
-from opscope.recording.build import to_run  # noqa: E402
-from support.models.small_models import convnet  # noqa: E402
+from opscope import cli
+from opscope.analysis.laws import check_laws
+from opscope.plugins.qnn.compilation import compile_model
+from opscope.plugins.qnn.hexagon import MB, hexagon_of
+from opscope.plugins.qnn.options import HtpOptions
+from opscope.plugins.qnn.profile import profile_model
+from opscope.plugins.qnn.socs import SOCS, Soc, find_soc
+from opscope.recording.build import to_run
+from support.models.small_models import convnet
 
 pytestmark = pytest.mark.skipif(
     find_spec("onnxruntime_qnn") is None, reason="onnxruntime-qnn is not installed: pip install 'opscope[htp]'"

@@ -10,21 +10,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
-onnx = pytest.importorskip("onnx")
-
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-
-from opscope import api, cli  # noqa: E402
-from opscope.core.errors import ModelError, TargetError, UsageError  # noqa: E402
-from opscope.plugins.qnn.details import parts_of  # noqa: E402
-from opscope.plugins.qnn.profiler import HtpProfiler  # noqa: E402
-from opscope.recording.recording import Placed, Recording  # noqa: E402
-from opscope.workflows import profiling  # noqa: E402
-from support.models.onnx_models import classifier  # noqa: E402
-from support.models.packed_models import gzipped, zipped  # noqa: E402
-from support.models.tflite_build import BY_HAND  # noqa: E402
+from opscope import api, cli
+from opscope.core.errors import ModelError, TargetError, UsageError
+from opscope.plugins.qnn.details import parts_of
+from opscope.plugins.qnn.profiler import HtpProfiler
+from opscope.recording.recording import Placed, Recording
+from opscope.workflows import profiling
+from support.models.onnx_models import classifier
+from support.models.packed_models import gzipped, zipped
+from support.models.tflite_build import BY_HAND
 
 profile = partial(profiling.profile, backend="htp", options={})
 

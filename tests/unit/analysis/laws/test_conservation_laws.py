@@ -111,6 +111,34 @@ def test_ops_that_differ_from_their_commands_are_named_by_what_differs() -> None
     ]
 
 
+def test_what_runs_for_an_op_of_unknown_cost_is_held_against_no_total() -> None:
+    known = sound()
+    moved = Command(1, 0, 32)  # for the other op, which has no cost, and whose operand is brought all the same
+    spans = [
+        Span(2, 0, 100, SpanKind.PHASE, name="Core-0-Execution"),
+        Span(0, 0, 5, op=0, command=0),
+        Span(1, 5, 30, SpanKind.TRANSFER, op=0, command=0),
+        Span(1, 30, 40, SpanKind.TRANSFER, op=1, command=2),
+        Span(0, 5, 40, SpanKind.WAIT, op=0, command=1, waits_on=0),
+        Span(0, 40, 100, op=0, command=1),
+    ]
+    routes = (RouteTotal(0, None, "DDR read", 2, 96, 35, 1), RouteTotal(0, 0, "DDR read", 2, 96, 35, 1))
+    run = run_of(
+        spans,
+        lanes=(HVX, DMA, EXECUTION),
+        ops=(*OPS, OpInfo("b", "MatMul", "", "", unknown="no rate")),
+        edges=[(0, 1)],
+        commands=[Command(0, 0, 64), Command(0, macs=7), moved],
+        summary=replace(known.summary, breakdown=(), ops=(ROW, total("b", None)), routes=routes),
+    )
+    assert violated(run) == []
+    checks = {check.name: check for check in check_laws(run)}
+    assert checks["bytes moved by ops = bytes moved by commands"].holds
+    assert checks["ops = types: time, MACs, bytes"].detail == "1 of 2 ops have no known cost"
+    off = replace(run, summary=replace(run.summary, ops=(replace(ROW, moved_bytes=65), total("b", None))))
+    assert violated(off) == ["bytes moved by ops = bytes moved by commands"]
+
+
 def test_spans_that_overlap_on_a_lane_are_counted() -> None:
     run = run_of([Span(0, 0, 10, op=0), Span(0, 9, 20, op=0), Span(0, 20, 30, op=0)], ops=OPS)
     check = next(check for check in check_laws(run) if check.name == "spans of a lane do not overlap")

@@ -10,7 +10,8 @@ from opscope.analysis.analyse import analyse
 from opscope.program.bounds import Bounds, UnitPeak
 from opscope.program.program import OpCycles, OpInfo
 from opscope.recording.finding import UPPER_BOUND
-from opscope.recording.summary import HostStage, Latency, MemoryTotal, Placement, Summary
+from opscope.recording.host_times import stage_of
+from opscope.recording.summary import Latency, MemoryTotal, Placement, Summary
 from opscope.recording.trace import NONE, Lane, SpanKind
 from support.recording.analyse_build import (
     DMA,
@@ -215,7 +216,7 @@ def test_uneven_work_is_found_by_work_and_not_by_wall_clock() -> None:
 
 
 def test_stages_of_the_host_count_by_whose_they_are() -> None:
-    host = [HostStage("enqueue", 10), HostStage("preprocess", 20), HostStage("driver", 5), HostStage("device", 65)]
+    host = [stage_of("enqueue", 10), stage_of("preprocess", 20), stage_of("driver", 5), stage_of("device", 65)]
     found = finding(run_of([Span(0, 0, 65)], host=host), "host-stages")
     assert found.title == "35.0% of what the application waits is not the device"
     assert found.detail == "application 10 ns, runtime 20 ns, driver 5 ns, device 65 ns"
@@ -303,7 +304,7 @@ def test_a_mark_without_length_at_the_start_of_the_device_follows_the_stage_befo
 
 
 def test_stages_cost_what_they_take_in_the_inference_that_is_looked_at() -> None:
-    medians = [HostStage("preprocess", 10), HostStage("device", 55), HostStage("postprocess", 10)]
+    medians = [stage_of("preprocess", 10), stage_of("device", 55), stage_of("postprocess", 10)]
     run = run_of(staged(Span(0, 25, 80, op=0), begin=25, end=80), lanes=STAGED_LANES, ops=(A,), host=medians)
     found = finding(run, "host-stages")
     assert (found.cost_ns, found.share) == (45, 0.45)
@@ -467,7 +468,7 @@ def test_work_that_lists_more_cycles_of_a_memory_than_of_its_engine_is_memory_bo
     assert finding(run, "slow-op").detail.endswith("60 ns, mostly memory")
 
 
-STAGES = [HostStage("enqueue", 10), HostStage("input transfer", 30), HostStage("device", 60)]
+STAGES = [stage_of("enqueue", 10), stage_of("input transfer", 30), stage_of("device", 60)]
 
 
 def test_where_only_stages_are_known_the_device_stays_unknown_and_parts_add_up_to_what_the_application_sees() -> None:

@@ -30,6 +30,10 @@ def test_what_does_not_fit_runs_in_slices_that_stay_local() -> None:
     assert len(convolutions) > 3
     macs = 3 * 112 * 112 * 32 * 32 * 9
     assert macs < sum(p.task.work.macs for p in convolutions) < 1.6 * macs  # rows at edges are computed twice
+    bounds = built.program.bounds
+    assert bounds is not None
+    assert bounds.macs == macs
+    assert abs(int(built.program.commands["macs"].sum()) - macs - bounds.repeated_macs) <= len(convolutions)
     written = int(built.program.commands["moved_bytes"][built.program.commands["route"] == 1].sum())
     assert written < 2.5 * 112 * 112 * 32  # the result, and not what is between
 

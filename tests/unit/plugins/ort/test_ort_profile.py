@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from opscope.analysis.analyse import analyse
@@ -17,7 +18,6 @@ from support.plugins.importer_samples import all_hold, op
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real one: conv, relu, softmax, run three times."""
-    onnx = pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     helper, folder = onnx.helper, tmp_path_factory.mktemp("ort")
     weights = onnx.numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")

@@ -76,6 +76,19 @@ def test_sync_and_work_of_a_single_thread_cover_the_timeline_up_to_its_last_comm
     assert sum(row.ucycles for row in hmx) == thread.ucycles - after
 
 
+def test_commands_whose_word_is_that_of_a_wait_are_no_waits() -> None:
+    profile = small()
+    program = replace(profile.program, kinds=tuple("sync" for _ in profile.program.kinds))
+    index = ProgramIndex.of(program)
+    summary = summarise_device(profile.trace(), profile.captures[0], index, network="network")
+    works = [row for row in summary.kinds if row.kind == "sync" and row.pcycles is not None]
+    assert works
+    assert not any(row.is_wait for row in works)
+    assert any(row.is_wait for row in summary.kinds)
+    memories = {row.memory for row in works}
+    assert all(any(memory in line for line in rendered(summary).splitlines()) for memory in memories if memory)
+
+
 def test_rows_are_laid_out_in_the_columns_of_the_header() -> None:
     lines = rendered(summary_of()).splitlines()
     header = next(line for line in lines if line.startswith("core  "))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ....core.meaning import Does, Party
 from ....core.units import format_ns, format_percent, format_seconds
 from ....recording.finding import Finding
 from ....recording.summary import HostStage
@@ -56,6 +57,9 @@ _RULES = {  # a part, or several that one change shortens → id of the finding
 }
 
 
+_DOES = {"memory wait": Does.SYNC, "resource wait": Does.SYNC, "power-up": Does.LAUNCH}
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """One inference as the application sees it."""
@@ -66,6 +70,12 @@ class Parts:
     @property
     def whole_ns(self) -> int:
         return sum(stage.ns for stage in self.stages)
+
+
+def _stage(name: str, ns: int) -> HostStage:
+    """The call, from runtime to accelerator, is one part of the runtime behind the other."""
+    party = Party.DEVICE if name == DEVICE else Party.UNKNOWN
+    return HostStage(name, ns, party, _DOES.get(name, Does.HOST).label)
 
 
 def parts_of(events: Mapping[str, float | None]) -> Parts:
@@ -85,7 +95,7 @@ def parts_of(events: Mapping[str, float | None]) -> Parts:
         elif time:
             words = f"{event}, {format_seconds(time / 1e6)}, is longer than all of the call that is not work"
             notes.append(f"{words}, {format_seconds(room / 1e6)}: it lies outside of the call, and is in no part of it")
-    return Parts(tuple(HostStage(name, round(gaps[name] * 1e3)) for name in _ORDER if gaps.get(name)), tuple(notes))
+    return Parts(tuple(_stage(name, round(gaps[name] * 1e3)) for name in _ORDER if gaps.get(name)), tuple(notes))
 
 
 def _nested(events: Mapping[str, float | None], notes: list[str]) -> Iterator[tuple[str, float]]:

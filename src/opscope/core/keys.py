@@ -18,7 +18,8 @@ def code_of(*parts: str) -> str:
     """Of the code itself, nouns included, so that a changed compiler is not taken for the one of yesterday."""
     package = Path(__file__).parents[1]
     digest = sha256()
-    for file in (*sorted(package.glob("*.py")), *(file for part in parts for file in _files(package / part))):
+    own = (str(file) for file in sorted(package.glob("*.py")))
+    for file in (*own, *(file for part in parts for file in _files(package / part))):
         digest.update(Path(file).read_bytes())
     return digest.hexdigest()
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,13 +58,25 @@ class Cut:
         return -(-self.extent // self.parts) / self.extent
 
 
+class OnDevice(NamedTuple):
+    """What the lanes of one device have, as shares of the whole."""
+
+    lanes: int
+    boxes: int  # that differ
+    share: float  # of all lanes together
+    once: float  # the same; what several of them have counts once
+
+
 class Sharding:
     """Cuts, and who takes part. Lane number: device × cores of a device + core.
 
     Equal shardings are one object, made by `sharding`: they are compared and looked up more often than anything else.
     """
 
-    __slots__ = ("_layout", "_made", "boxes", "cores", "cuts", "devices", "largest", "of_cores", "places", "shares")
+    __slots__ = (
+        *("_layout", "_made", "_on_first_device"),
+        *("boxes", "cores", "cuts", "devices", "largest", "of_cores", "places", "shares"),
+    )
 
     def __init__(
         self, cuts: tuple[Cut, ...], places: int, *, devices: tuple[int, ...], cores: int, of_cores: int
@@ -83,6 +96,7 @@ class Sharding:
         self.shares = {lane: _volume(box) for lane, box in self.boxes.items()}  # halo included
         self._made: Sharding | None = None
         self._layout: _Layout | None = None
+        self._on_first_device: OnDevice | None = None
 
     def lanes(self) -> tuple[int, ...]:
         """Lanes that have something, in the order of places."""
@@ -108,6 +122,16 @@ class Sharding:
         if self._layout is None:
             self._layout = _layout(tuple(self.boxes.items()), self.devices, self.of_cores)
         return self._layout
+
+    @property
+    def on_first_device(self) -> OnDevice:
+        """What the first of its devices has: prices ask for it again and again."""
+        if self._on_first_device is None:
+            first = self.devices[0]
+            shares = {lane: share for lane, share in self.shares.items() if lane // self.of_cores == first}
+            once = {self.boxes[lane]: share for lane, share in shares.items()}
+            self._on_first_device = OnDevice(len(shares), len(once), sum(shares.values()), sum(once.values()))
+        return self._on_first_device
 
     def only(self, cuts: tuple[Cut, ...]) -> Sharding:
         """The same lanes with other cuts: those of an operand, say."""

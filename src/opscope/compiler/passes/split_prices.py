@@ -103,8 +103,7 @@ class Prices:
         work, cuts = placed.task.work, weight_cuts(placed.op, self.graph, sharding)
         if work.state_weight_bytes * cuts.largest <= self.room:
             return 0.0
-        here = sum(cuts.share(lane) for lane in cuts.lanes() if lane // self.cores == cuts.devices[0])
-        return work.steps * work.state_weight_bytes * here / self._rate(Carries.READ)
+        return work.steps * work.state_weight_bytes * cuts.on_first_device.share / self._rate(Carries.READ)
 
     def _handing_on(self, op: Op, sharding: Sharding) -> float:
         """Cycles of lanes that have hidden units each: in every step they hand each other the state."""
@@ -123,11 +122,10 @@ class Prices:
             unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
         entering = max(unpacking, (largest * (op.trips or 1) + again) / rate.value if rate is not None else 0.0)
-        first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
-        distinct = {box: cuts.share(lane) for lane, box in first.items()}
-        read = size * sum(distinct.values())
+        here = cuts.on_first_device
+        read = size * here.once
         arriving = 0.0 if self.resident else read / self._rate(Carries.READ)
-        if len(first) > len(distinct) and not self.resident:
+        if here.lanes > here.boxes and not self.resident:
             arriving = max(arriving, read / self._rate(Carries.MULTICAST))
         return max(entering, arriving), max(1, ceil(largest / self.weight_tile))
 
@@ -143,10 +141,7 @@ class Prices:
                 and not (op.kind == "gather" and not position)
                 and not (self.resident and self._is_constant(t))
             ):
-                boxes = {
-                    box: need.shares[lane] for lane, box in need.boxes.items() if lane // self.cores == need.devices[0]
-                }
-                read += self._bytes(t) * sum(boxes.values())
+                read += self._bytes(t) * need.on_first_device.once
         return read / self._rate(Carries.READ)
 
     def _streamed(self, op: Op, sharding: Sharding, needed: Sequence[Sharding], out: float) -> float:
@@ -181,7 +176,7 @@ class Prices:
         return sent / self._rate(Carries.MULTICAST) + adding + 2 * self.barrier
 
     def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
-        """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
+        """Cycles to convert what is read from outer memory; what ops make is converted where it is (`InputPrices`)."""
         cycles = 0.0
         for position, rate in self._conversions(placed).items():
             t = placed.op.inputs[position]
@@ -242,9 +237,7 @@ class Prices:
             per_byte += moved.link * self.link.per_byte
             fixed += self.link.start
         largest = max(needed.shares.values(), default=0.0)
-        shares = needed.shares
-        read = sum(share for lane, share in shares.items() if lane // self.cores == needed.devices[0])
-        written = sum(s for lane, s in held.shares.items() if lane // self.cores == held.devices[0])
+        read, written = needed.on_first_device.share, held.on_first_device.share
         detour = min(1.0, written) / self._rate(Carries.WRITE) + read / self._rate(Carries.READ)
         return fixed, per_byte, largest, detour
 

@@ -65,15 +65,19 @@ class LocalMemory:
         place = self._best_place(wanted)
         if place is None:
             return None
-        taken = self._gaps[place.first : place.last + 1]
-        before, after = taken[0]._replace(end=place.address), taken[-1]._replace(address=place.address + wanted)
-        self._gaps[place.first : place.last + 1] = [gap for gap in (before, after) if gap.address < gap.end]
-        self._sizes[place.address] = wanted
+        taken, address, end = self._gaps[place.first : place.last + 1], place.address, place.address + wanted
+        left = []
+        if taken[0].address < address:
+            left.append(taken[0]._replace(end=address))
+        if end < taken[-1].end:
+            left.append(taken[-1]._replace(address=end))
+        self._gaps[place.first : place.last + 1] = left
+        self._sizes[address] = wanted
         self.used += wanted
         self.peak = max(self.peak, self.used)
         if len(taken) == 1:
-            return place.address, taken[0].guards
-        return place.address, tuple(self._latest(command for gap in taken for command in gap.guards))
+            return address, taken[0].guards
+        return address, tuple(self._latest(command for gap in taken for command in gap.guards))
 
     def _best_place(self, wanted: int) -> _Place | None:
         """The best of both ends of every free range that is large enough: so a block leaves one range, and no two."""

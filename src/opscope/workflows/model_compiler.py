@@ -51,6 +51,7 @@ class ModelCompiler:
     def __init__(self, model: Graph | Path) -> None:
         self.model = model
         self._compilers: dict[object, Compiler] = {}  # of what was read, by the shapes that were asked for
+        self._fitting: list[Plan] = []  # that were found to fit; a compiler gives the same plan again at every corner
 
     def compile(
         self,
@@ -67,8 +68,10 @@ class ModelCompiler:
 
         def after_pass(name: str, plan: Plan) -> None:
             plans.append(plan)
-            if name == "split":  # code for what cannot fit would take long to generate
+            if name == "split" and not any(plan is each for each in self._fitting):
+                # code for what cannot fit would take long to generate
                 check_capacity(least_bounds(plan), target=printable(plan.machine.target.name))
+                self._fitting.append(plan)
             if phases is not None:
                 from ..compiler.phases import phase_text
 

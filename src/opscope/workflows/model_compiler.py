@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..compiler import Compiler
 from ..compiler.plan import Plan
-from ..compiler.program_bounds import least_bounds
+from ..compiler.program_bounds import least_bounds, surely_fits
 from ..core.errors import ModelError, printable
 from ..core.files import PROGRAM_FILE, write_bytes
 from ..estimate.machines import use_machine
@@ -51,7 +51,6 @@ class ModelCompiler:
     def __init__(self, model: Graph | Path) -> None:
         self.model = model
         self._compilers: dict[object, Compiler] = {}  # of what was read, by the shapes that were asked for
-        self._fitting: list[Plan] = []  # that were found to fit; a compiler gives the same plan again at every corner
 
     def compile(
         self,
@@ -68,10 +67,8 @@ class ModelCompiler:
 
         def after_pass(name: str, plan: Plan) -> None:
             plans.append(plan)
-            if name == "split" and not any(plan is each for each in self._fitting):
-                # code for what cannot fit would take long to generate
+            if name == "split" and not surely_fits(plan):  # code for what cannot fit would take long to generate
                 check_capacity(least_bounds(plan), target=printable(plan.machine.target.name))
-                self._fitting.append(plan)
             if phases is not None:
                 from ..compiler.phases import phase_text
 

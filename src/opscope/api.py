@@ -224,7 +224,7 @@ def profile(
         >>> found.run.summary.latency.value_ns
     """
     from .changes.profile_model import profile_by
-    from .rewrites.advice import can_advise, with_rewrites_named
+    from .rewrites.editors import can_advise
 
     inputs, place, _ = _in_place(example_inputs, target, None)
     file = _given(model, inputs, dynamic_shapes)
@@ -250,7 +250,11 @@ def profile(
         step=step,
         progress=progress,
     )
-    return with_rewrites_named(file, recorded, shapes) if names_rewrites and isinstance(file, Path) else recorded
+    if not names_rewrites or not isinstance(file, Path):
+        return recorded
+    from .rewrites.advice import with_rewrites_named
+
+    return with_rewrites_named(file, recorded, shapes)
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:

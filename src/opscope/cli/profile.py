@@ -263,7 +263,7 @@ def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
 
 
 def _has_rewrites(model: Path) -> bool:
-    from ..rewrites.advice import can_advise
+    from ..rewrites.editors import can_advise
 
     return can_advise(model)
 

@@ -86,6 +86,16 @@ def _streamed_bytes(plan: Plan, resident: frozenset[int]) -> int:
 # ---- what lies where --------------------------------------------------------------------------------------------
 
 
+def surely_fits(plan: Plan) -> bool:
+    """Whether a memory beyond the cores could hold all tensors of a graph at once, and the largest of them twice.
+
+    No device holds more of constants, inputs, outputs and what spills: then `least_bounds` need not be found.
+    """
+    sizes = [tensor.bytes or 0 for tensor in plan.graph.tensors]
+    most = sum(sizes) + max(sizes, default=0)
+    return all(most <= memory.bytes.value for memory in plan.machine.target.memories if memory.is_outer)
+
+
 def least_bounds(plan: Plan) -> Bounds:
     """What a program will hold at the least, known once ops are split: one that cannot fit needs no code."""
     written = schedule(plan)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,13 +58,25 @@ class Cut:
         return -(-self.extent // self.parts) / self.extent
 
 
+class OnDevice(NamedTuple):
+    """What the lanes of one device have, as shares of the whole."""
+
+    lanes: int
+    boxes: int  # that differ
+    share: float  # of all lanes together
+    once: float  # the same; what several of them have counts once
+
+
 class Sharding:
     """Cuts, and who takes part. Lane number: device × cores of a device + core.
 
     Equal shardings are one object, made by `sharding`: they are compared and looked up more often than anything else.
     """
 
-    __slots__ = ("_made", "boxes", "cores", "cuts", "devices", "largest", "of_cores", "places", "shares")
+    __slots__ = (
+        *("_layout", "_made", "_on_first_device"),
+        *("boxes", "cores", "cuts", "devices", "largest", "of_cores", "places", "shares"),
+    )
 
     def __init__(
         self, cuts: tuple[Cut, ...], places: int, *, devices: tuple[int, ...], cores: int, of_cores: int
@@ -82,6 +95,8 @@ class Sharding:
                 self.boxes[devices[device] * of_cores + core] = box
         self.shares = {lane: _volume(box) for lane, box in self.boxes.items()}  # halo included
         self._made: Sharding | None = None
+        self._layout: _Layout | None = None
+        self._on_first_device: OnDevice | None = None
 
     def lanes(self) -> tuple[int, ...]:
         """Lanes that have something, in the order of places."""
@@ -100,6 +115,23 @@ class Sharding:
         if self._made is None:
             self._made = self.only(tuple(cut for cut in self.cuts if cut.axis != REDUCED))
         return self._made
+
+    @property
+    def layout(self) -> _Layout:
+        """What lanes have, however it came about: 768 channels in 8 parts are laid out as 3072 in 8 are."""
+        if self._layout is None:
+            self._layout = _layout(tuple(self.boxes.items()), self.devices, self.of_cores)
+        return self._layout
+
+    @property
+    def on_first_device(self) -> OnDevice:
+        """What the first of its devices has: prices ask for it again and again."""
+        if self._on_first_device is None:
+            first = self.devices[0]
+            shares = {lane: share for lane, share in self.shares.items() if lane // self.of_cores == first}
+            once = {self.boxes[lane]: share for lane, share in shares.items()}
+            self._on_first_device = OnDevice(len(shares), len(once), sum(shares.values()), sum(once.values()))
+        return self._on_first_device
 
     def only(self, cuts: tuple[Cut, ...]) -> Sharding:
         """The same lanes with other cuts: those of an operand, say."""
@@ -211,9 +243,28 @@ _AXES = 8  # of a tensor that may be cut
 _ONE_DEVICE = (0,)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """Lanes with their boxes. Equal layouts are one object, made by `_layout`."""
+
+    boxes: tuple[tuple[int, Box], ...]  # lane and what it has
+    devices: tuple[int, ...]
+    of_cores: int
+
+    @property
+    def axes(self) -> int:
+        """Number of axes up to the last that is cut: behind it all boxes are whole."""
+        return 1 + max((axis for _, box in self.boxes[:1] for axis, _, _ in box), default=-1)
+
+
+@lru_cache(maxsize=4096)
+def _layout(boxes: tuple[tuple[int, Box], ...], devices: tuple[int, ...], of_cores: int) -> _Layout:
+    return _Layout(boxes, devices, of_cores)
+
+
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """The distinct boxes of a sharding, as columns, and the lanes that have each."""
+    """The distinct boxes of a layout, as columns, and the lanes that have each."""
 
     low: Floats  # box, axis
     high: Floats
@@ -227,15 +278,15 @@ class _Groups:
 
 
 @lru_cache(maxsize=4096)
-def _groups(found: Sharding, *, by_device: bool) -> _Groups:
-    members: dict[object, list[int]] = {}
-    for lane, box in found.boxes.items():
+def _groups(found: _Layout, *, by_device: bool) -> _Groups:
+    members: dict[tuple[int, Box], list[int]] = {}
+    for lane, box in found.boxes:
         members.setdefault((lane // found.of_cores if by_device else 0, box), []).append(lane)
     low, high = np.zeros((len(members), _AXES)), np.ones((len(members), _AXES))
     home = np.zeros((len(members), max(found.devices) + 1), np.bool_)
-    for number, lanes in enumerate(members.values()):
+    for number, ((_, box), lanes) in enumerate(members.items()):
         home[number, [lane // found.of_cores for lane in lanes]] = True
-        for axis, start, end in found.boxes[lanes[0]]:
+        for axis, start, end in box:
             low[number, axis], high[number, axis] = start, end
     sizes = [len(lanes) for lanes in members.values()]
     each = np.array([lane for lanes in members.values() for lane in lanes], np.int64)
@@ -267,16 +318,20 @@ class Moved:
         return self.bus > 0 or self.link > 0
 
 
-@lru_cache(maxsize=1 << 16)
 def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
     """What `exchange` would move, for whole groups of lanes that have or need the same: there are many to be priced.
 
     A little more where halos overlap in a part that one lane has, or where several lanes could take turns in sending.
     """
+    return _moved(held.layout, needed.layout)
+
+
+@lru_cache(maxsize=1 << 16)
+def _moved(held: _Layout, needed: _Layout) -> Moved:
     if held is needed:
         return Moved()
     have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
-    axes = 1 + max((cut.axis for cut in (*held.cuts, *needed.cuts)), default=REDUCED)  # behind them all boxes are whole
+    axes = max(held.axes, needed.axes)
     common = np.minimum(want.high[:, None, :axes], have.high[:, :axes])
     common -= np.maximum(want.low[:, None, :axes], have.low[:, :axes])
     overlap = np.multiply.reduce(np.maximum(common, 0.0, out=common), axis=2)  # wanted box, held box

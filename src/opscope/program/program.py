@@ -20,6 +20,7 @@ NO_OP = -1
 NO_ROUTE = -1
 NO_MEMORY = -1
 NO_COMMAND = -1
+START_KIND = "start"  # what a sequencer's commands that start another group's are called
 
 COMMAND = np.dtype(
     [

@@ -28,8 +28,6 @@ from .program import NO_OP, NO_ROUTE, Program
 
 Times = npt.NDArray[np.float64]
 
-START_KIND = "start"  # what a sequencer's commands that start another group's are called
-
 
 class Unit(Enum):
     """What a sequencer starts, in the order in which a task has it."""

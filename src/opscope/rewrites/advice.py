@@ -10,32 +10,21 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ..core.errors import ProfilerError
 from ..core.files import write_bytes
 from ..core.manifest import RewriteEntry
 from ..core.units import format_seconds
 from ..options import Shapes
-from ..readers import given_format, read_model, unpacked
+from ..readers import read_model, unpacked
 from ..recording.finding import Finding
 from ..workflows.analysing import write_findings
 from ..workflows.record import Recorded, page_of
 from . import catalogue
 from .earlier import times_of
-from .editors import editor_of, lacking
+from .editors import ADVISING, editor_of
 from .rewrite import Site
 
-_FORM = "onnx"
 MOST_NAMED = 3  # rewrites of one finding
 _FEW_OPS = 4  # of a model that one pattern may fill
-
-
-def can_advise(model: Path) -> bool:
-    """Whether a profile of it can name rewrites: those of ONNX, with what they need here."""
-    try:
-        form = given_format(model).name.lower()
-    except ProfilerError:
-        return False
-    return form == _FORM and not lacking(form)
 
 
 def with_rewrites_named(model: Path, recorded: Recorded, shapes: Shapes | None = None) -> Recorded:
@@ -60,13 +49,13 @@ def with_rewrites_named(model: Path, recorded: Recorded, shapes: Shapes | None =
 def fitting_places(model: Path, shapes: Shapes | None) -> list[tuple[RewriteEntry, tuple[Site, ...]]]:
     """Every rewrite of single places that fits somewhere; one of most ops says nothing of those of a finding."""
     with unpacked(model) as file:
-        editor = editor_of(_FORM)
+        editor = editor_of(ADVISING)
         graph = read_model(file, shapes=shapes)
         known = {tensor.name: tensor.shape for tensor in (graph.tensors[number] for number in graph.inputs)}
         fixed = {name: shape for name, shape in known.items() if shape is not None}
         opened = editor.open_model(file, fixed)
         found = []
-        for entry in catalogue.known(_FORM):
+        for entry in catalogue.known(ADVISING):
             with suppress(Exception):  # a rule that fails has no advice to give
                 sites = () if editor.takes_whole(entry) else editor.sites(opened, entry)
                 single = tuple(site for site in sites if 2 * len(site.removed) <= max(len(graph.ops), _FEW_OPS))

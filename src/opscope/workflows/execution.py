@@ -13,7 +13,6 @@ from ..core.errors import UsageError, printable
 from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
 from ..device import Inference, collect
-from ..device.host.inputs import Array
 from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
@@ -34,6 +33,7 @@ from ..recording.unknown import unknown_of
 if TYPE_CHECKING:
     from ..analysis.totals.work import ProgramIndex
     from ..decode import LaneIndex
+    from ..device.host.inputs import Array
     from ..device.host.outputs import Output
     from ..device.host.reference import Reference
     from ..recording.trace import Trace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..compiler import Compiler
 from ..compiler.plan import Plan
-from ..compiler.program_bounds import least_bounds
+from ..compiler.program_bounds import least_bounds, surely_fits
 from ..core.errors import ModelError, printable
 from ..core.files import PROGRAM_FILE, write_bytes
 from ..estimate.machines import use_machine
@@ -67,7 +67,7 @@ class ModelCompiler:
 
         def after_pass(name: str, plan: Plan) -> None:
             plans.append(plan)
-            if name == "split":  # code for what cannot fit would take long to generate
+            if name == "split" and not surely_fits(plan):  # code for what cannot fit would take long to generate
                 check_capacity(least_bounds(plan), target=printable(plan.machine.target.name))
             if phases is not None:
                 from ..compiler.phases import phase_text

@@ -17,8 +17,8 @@ from opscope.machine.target import Target
 from opscope.plugins.torq.dialect.hardware import hardware
 from opscope.plugins.torq.dialect.sequenced import Ran
 from opscope.plugins.torq.dialect.tables import host_table, runtime_table
-from opscope.program.program import NO_ROUTE, Program
-from opscope.program.sequence import START_KIND, StartSequence, Step, sequence_of
+from opscope.program.program import NO_ROUTE, START_KIND, Program
+from opscope.program.sequence import StartSequence, Step, sequence_of
 from opscope.simulation import simulate
 from support.build import Sketch
 from support.compiler.build import build

@@ -8,7 +8,7 @@ import pytest
 
 from opscope.compiler import PASSES
 from opscope.compiler.plan import Plan
-from opscope.compiler.program_bounds import graph_macs, least_bounds
+from opscope.compiler.program_bounds import graph_macs, least_bounds, surely_fits
 from opscope.core.errors import UsageError
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
@@ -141,13 +141,30 @@ def test_what_cannot_fit_is_known_before_code_is_generated() -> None:
     """One tensor of 10^12 bytes would be millions of commands."""
     draw = Sketch(dtype=DType.F16)
     data = draw.op("relu", (draw.input(1, 1000, 1000, 500_000),), (1, 1000, 1000, 500_000))
-    plan = Plan(draw.graph(data), Machine(small_target()), CompileOptions())
+    plan = split_plan(draw.graph(data), small_target())
+    assert not surely_fits(plan)
+    with pytest.raises(UsageError, match=r"^chip: the program needs .* GB of DDR \(.* GB of inputs and outputs"):
+        check_capacity(least_bounds(plan), target="chip")
+
+
+@pytest.mark.parametrize(("kilobytes", "fits"), [(4095, False), (6143, False), (6144, True), (1 << 20, True)])
+def test_what_surely_fits_is_not_refused(kilobytes: int, fits: bool) -> None:
+    """One tensor in, one out, of 2 MB each: 6 MB hold both, and one of them twice."""
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.op("relu", (draw.input(1, 1024, 1024),), (1, 1024, 1024)))
+    plan = split_plan(graph, with_outer(small_target(local_bytes=256 * KB), kilobytes * KB))
+    assert surely_fits(plan) == fits
+    if fits:
+        check_capacity(least_bounds(plan), target="chip")
+
+
+def split_plan(graph: Graph, target: Target) -> Plan:
+    plan = Plan(graph, Machine(target), CompileOptions())
     for name, run in PASSES:
         plan = run(plan)
         if name == "split":
             break
-    with pytest.raises(UsageError, match=r"^chip: the program needs .* GB of DDR \(.* GB of inputs and outputs"):
-        check_capacity(least_bounds(plan), target="chip")
+    return plan
 
 
 def test_an_output_is_not_held_twice_at_the_least() -> None:

@@ -12,7 +12,8 @@ from opscope import api
 from opscope.core.files import sha256_of
 from opscope.core.provenance import Provenance
 from opscope.recording.finding import WHAT_IF, Finding, Findings
-from opscope.rewrites.advice import can_advise, with_rewrites_named
+from opscope.rewrites.advice import with_rewrites_named
+from opscope.rewrites.editors import can_advise
 from opscope.rewrites.judge import Judged
 from opscope.rewrites.outcome import Tried, Verdict
 from opscope.rewrites.rewrite import Site

@@ -314,15 +314,16 @@ class LoweringContext:
     def compute_detail(self, index: int, step: int, steps: int) -> int:
         """Number of the detail of a command that computes one tile; tiles differ in their names only."""
         key = (index, step, steps)
-        if key not in self._details:
+        known = self._details.get(key)
+        if known is None:
             op = self.plan.placed[index].op
             if index not in self._whole_details:
                 self._whole_details[index] = self._compute_detail(op)
             whole = self._whole_details[index]
             name = f"{op.name}/__{step}" if steps > 1 else op.name
             detail = Detail(name, whole.memory, whole.types, whole.shape, whole.operands, whole.attributes)
-            self._details[key] = self.emitter.detail(detail)
-        return self._details[key]
+            known = self._details[key] = self.emitter.detail(detail)
+        return known
 
     def _compute_detail(self, op: Op) -> Detail:
         """The detail of an op as a whole: its operands with their types, shapes and memories.

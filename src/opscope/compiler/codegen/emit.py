@@ -23,8 +23,7 @@ import numpy.typing as npt
 
 from ...core.errors import UsageError, printable
 from ...core.meaning import Does
-from ...program.program import COMMAND, NO_ROUTE, ORDER, TRUE, Detail
-from ...program.sequence import START_KIND
+from ...program.program import COMMAND, NO_ROUTE, ORDER, START_KIND, TRUE, Detail
 
 _STREAMS = 256  # of a lane: what it computes, and what it moves over each route; the number of a route has 8 bits
 

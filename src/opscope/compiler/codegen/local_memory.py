@@ -12,7 +12,7 @@ guards of those alone that it touches. In a queue that runs in order, whatever c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -62,41 +62,59 @@ class LocalMemory:
         already, so its new owner hardly waits. The tightest free range breaks ties.
         """
         wanted = -(-max(1, int(size)) // ALIGNMENT) * ALIGNMENT
-        place = min(self._places(wanted), default=None)
+        place = self._best_place(wanted)
         if place is None:
             return None
-        taken = self._gaps[place.first : place.last + 1]
-        before, after = taken[0]._replace(end=place.address), taken[-1]._replace(address=place.address + wanted)
-        self._gaps[place.first : place.last + 1] = [gap for gap in (before, after) if gap.address < gap.end]
-        self._sizes[place.address] = wanted
+        taken, address, end = self._gaps[place.first : place.last + 1], place.address, place.address + wanted
+        left = []
+        if taken[0].address < address:
+            left.append(taken[0]._replace(end=address))
+        if end < taken[-1].end:
+            left.append(taken[-1]._replace(address=end))
+        self._gaps[place.first : place.last + 1] = left
+        self._sizes[address] = wanted
         self.used += wanted
         self.peak = max(self.peak, self.used)
         if len(taken) == 1:
-            return place.address, taken[0].guards
-        return place.address, tuple(self._latest(command for gap in taken for command in gap.guards))
+            return address, taken[0].guards
+        return address, tuple(self._latest(command for gap in taken for command in gap.guards))
 
-    def _places(self, wanted: int) -> Iterator[_Place]:
-        """Yield both ends of every free range that is large enough: so a block leaves one range, and no two."""
-        gaps, first = self._gaps, 0
+    def _best_place(self, wanted: int) -> _Place | None:
+        """The best of both ends of every free range that is large enough: so a block leaves one range, and no two."""
+        gaps, first, best = self._gaps, 0, None
         while first < len(gaps):
+            start, end, _, last_use = gaps[first]
             last = first
-            while last + 1 < len(gaps) and gaps[last].end == gaps[last + 1].address:
+            while last + 1 < len(gaps) and gaps[last + 1].address == end:
                 last += 1
-            free = gaps[last].end - gaps[first].address
-            if free >= wanted:
-                yield self._place(gaps[first].address, wanted, free, first, last)
-                if last > first:
-                    yield self._place(gaps[last].end - wanted, wanted, free, first, last)
+                end = gaps[last].end
+            if end - start >= wanted:
+                if last == first:
+                    found = _Place(last_use, end - start, start, first, first)
+                else:
+                    found = min(self._first_in(first, wanted, end - start), self._last_in(last, wanted, end - start))
+                if best is None or found < best:
+                    best = found
             first = last + 1
+        return best
 
-    def _place(self, address: int, wanted: int, free: int, first: int, last: int) -> _Place:
-        """A block at an address of the range of these gaps."""
+    def _first_in(self, first: int, wanted: int, free: int) -> _Place:
+        """A block at the low end of a free range, which begins with this gap."""
         gaps = self._gaps
-        while gaps[first].end <= address:
-            first += 1
-        while gaps[last].address >= address + wanted:
-            last -= 1
-        return _Place(max(gap.last_use for gap in gaps[first : last + 1]), free, address, first, last)
+        last, address, last_use = first, gaps[first].address, gaps[first].last_use
+        while gaps[last].end < address + wanted:
+            last += 1
+            last_use = max(last_use, gaps[last].last_use)
+        return _Place(last_use, free, address, first, last)
+
+    def _last_in(self, last: int, wanted: int, free: int) -> _Place:
+        """A block at the high end of a free range, which ends with this gap."""
+        gaps = self._gaps
+        first, address, last_use = last, gaps[last].end - wanted, gaps[last].last_use
+        while gaps[first].address > address:
+            first -= 1
+            last_use = max(last_use, gaps[first].last_use)
+        return _Place(last_use, free, address, first, last)
 
     def release(self, address: int, guards: tuple[int, ...]) -> None:
         """Free the block at an address; `guards` are the commands that used it last."""

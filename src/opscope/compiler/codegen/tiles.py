@@ -205,9 +205,10 @@ class TileRunner:
         if placement.streamed:
             placement.writes.append(self._write(series, tile, command))
         else:
+            piece = Piece(tile.low, tile.high, command)
             for copy in placement.results:
                 copy.along = series.along
-                copy.pieces.append(Piece(tile.low, tile.high, command))
+                copy.pieces.append(piece)
         return command
 
     def _compute(self, series: TileSeries, tile: Tile, after: list[int]) -> int:

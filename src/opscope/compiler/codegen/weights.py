@@ -59,6 +59,15 @@ class LoadedTile(NamedTuple):
     commands: list[int]  # after which it can be used
 
 
+class StreamedWeights(NamedTuple):
+    """What all tiles of an op's weights have in common."""
+
+    tensor: int
+    passes: int  # how often they are read
+    unpacks: bool
+    lanes: list[tuple[list[int], float]]  # lanes of a device that need the same of them, together; and bytes of that
+
+
 class WeightStream:
     """The ring of weight slots of every lane, at the top of its local memory. Unused where weights are resident."""
 
@@ -68,7 +77,7 @@ class WeightStream:
         self.slots = context.plan.slots or round(context.tiling.buffers.value)
         self.resident = context.plan.resident
         first = context.capacity - self.slots * self.slot_bytes
-        self._together: dict[int, list[list[int]]] = {}  # op → lanes of a device that need the same weights
+        self._streamed: dict[int, StreamedWeights] = {}  # by op
         self.ring = Ring(self.slots, self.slot_bytes, dict.fromkeys(range(context.lane_count), first))
 
     @property
@@ -105,16 +114,11 @@ class WeightStream:
         found: dict[int, LoadedTile] = {}
         if self.stays(index):
             return found
-        context = self.context
-        size = context.tensor_bytes(context.plan.placed[index].op.inputs[1])
-        unpacks = context.dequantizing(index) is not None
-        if index not in self._together:
-            self._together[index] = self._sharing(index)
-        for lanes in self._together[index]:
+        streamed = self._streamed_weights(index)
+        for lanes, needed in streamed.lanes:
             active = [lane for lane in lanes if step < counts.get(lane, 0)]
             if not active:
                 continue
-            needed = size * context.weight_share(index, active[0]) * context.passes(index)
             own = share(needed, step, counts[active[0]])
             if len(active) == 1:
                 arrivals = {active[0]: [self._read(ring, index, step, own, active)]}
@@ -122,7 +126,7 @@ class WeightStream:
                 arrivals = self._read_and_multicast(ring, index, active, step, own)
             for lane in active:
                 users, ready = ring.users.setdefault(lane, []), arrivals[lane]
-                if unpacks:
+                if streamed.unpacks:
                     ready = self._dequantize(index, lane, step, counts[lane], ready)
                 found[lane] = LoadedTile(len(users), ready)
                 users.append([])
@@ -148,13 +152,21 @@ class WeightStream:
         context.vector_costs[done] = cost
         return [done]
 
-    def _sharing(self, index: int) -> list[list[int]]:
-        """Lanes of a device that need the same weights, together."""
-        sharding, cores = self.context.weight_sharding(index), self.context.plan.machine.cores
-        found: dict[object, list[int]] = {}
-        for lane in sharding.lanes():
-            found.setdefault((lane // cores, sharding.boxes.get(lane)), []).append(lane)
-        return list(found.values())
+    def _streamed_weights(self, index: int) -> StreamedWeights:
+        if index not in self._streamed:
+            context = self.context
+            tensor, passes = context.plan.placed[index].op.inputs[1], context.passes(index)
+            sharding, cores, size = (
+                context.weight_sharding(index),
+                context.plan.machine.cores,
+                context.tensor_bytes(tensor),
+            )
+            found: dict[object, list[int]] = {}
+            for lane in sharding.lanes():
+                found.setdefault((lane // cores, sharding.boxes.get(lane)), []).append(lane)
+            lanes = [(lanes, size * sharding.share(lanes[0]) * passes) for lanes in found.values()]
+            self._streamed[index] = StreamedWeights(tensor, passes, context.dequantizing(index) is not None, lanes)
+        return self._streamed[index]
 
     def _read_and_multicast(
         self, ring: Ring, index: int, lanes: list[int], step: int, size: float
@@ -163,7 +175,7 @@ class WeightStream:
         context = self.context
         reader = lanes[step % len(lanes)]
         read = self._read(ring, index, step, size, [reader, *(lane for lane in lanes if lane != reader)])
-        tensor = context.plan.placed[index].op.inputs[1]
+        tensor = self._streamed_weights(index).tensor
         multicast = context.emitter.emit(
             context.transfer(Carries.MULTICAST, reader, index, size, step=step, tensor=tensor), [read]
         )
@@ -171,7 +183,7 @@ class WeightStream:
 
     def _read(self, ring: Ring, index: int, step: int, size: float, destinations: list[int]) -> int:
         """Read a tile on the first lane into its next slot, once no destination uses what was in it."""
-        context, lane = self.context, destinations[0]
+        context, lane, streamed = self.context, destinations[0], self._streamed_weights(index)
         guards = [command for destination in destinations for command in ring.before(destination)]
         slot = len(ring.users.get(lane, ())) % ring.slots
         spec = context.transfer(
@@ -180,9 +192,9 @@ class WeightStream:
             index,
             size,
             step=step,
-            tensor=context.plan.placed[index].op.inputs[1],
+            tensor=streamed.tensor,
             address=ring.address[lane] + slot * ring.slot_bytes,
-            local_bytes=size / context.passes(index),
+            local_bytes=size / streamed.passes,
         )
         return context.emitter.emit(spec, (), guards)
 

@@ -32,13 +32,14 @@ def place_op(op: Op, graph: Graph, target: Target) -> Placed:
 def reprice(plan: Plan, schedule: Schedule, target: Target) -> tuple[Placed, ...]:
     """The ops of a schedule on the same engines of a faster or slower target."""
     engines = {engine.name: engine for engine in target.engines}
+    unloaded = {name: without_weight_load(engine) for name, engine in engines.items()}
     factors: list[float] = []
     for placed in plan.placed:
         if not placed.engine or not placed.cycles:
             factors.append(1.0)
             continue
         task = placed.task
-        cycles = engine_cycles(task, without_weight_load(engines[placed.engine])) * task.trips
+        cycles = engine_cycles(task, unloaded[placed.engine]) * task.trips
         factors.append(cycles / placed.cycles)
     return tuple(
         replace(

@@ -21,8 +21,10 @@ def is_resident(schedule: Schedule, graph: Graph) -> bool:
     target = schedule.machine.target
     if target.local is None or target.tiling is None or not target.tiling.keeps_constants:
         return False
-    activations = plan_memory(graph, target.runtime).arena_bytes
-    return constants_per_core(schedule) + activations <= target.local.bytes.value
+    constants, room = constants_per_core(schedule), target.local.bytes.value
+    if constants > room:  # then the arena need not be planned
+        return False
+    return constants + plan_memory(graph, target.runtime).arena_bytes <= room
 
 
 def kept_weights(schedule: Schedule, room: float) -> frozenset[int]:

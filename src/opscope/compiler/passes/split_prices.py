@@ -107,8 +107,7 @@ class Prices:
         work, cuts = placed.task.work, weight_cuts(placed.op, self.graph, sharding)
         if work.state_weight_bytes * cuts.largest <= self.room:
             return 0.0
-        here = sum(cuts.share(lane) for lane in cuts.lanes() if lane // self.cores == cuts.devices[0])
-        return work.steps * work.state_weight_bytes * here / self._rate(Carries.READ)
+        return work.steps * work.state_weight_bytes * cuts.on_first_device.share / self._rate(Carries.READ)
 
     def _handing_on(self, op: Op, sharding: Sharding) -> float:
         """Cycles of lanes that have hidden units each: in every step they hand each other the state."""
@@ -136,14 +135,12 @@ class Prices:
             rates = (e.kernels.get(DEQUANTIZE[weights.dtype]) for e in self.machine.target.engines)
             unpacking = max((rate.value for rate in rates if rate is not None), default=0.0) * largest / 1024
         rate = engine.weight_bytes_per_cycle
-        entering = max(
-            unpacking, (largest * slices * (op.trips or 1) + again) / rate.value if rate is not None else 0.0
-        )
-        first = {lane: box for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
-        distinct = {box: cuts.share(lane) for lane, box in first.items()}
-        read = size * sum(distinct.values())
+        entered = largest * slices * (op.trips or 1) + again
+        entering = max(unpacking, entered / rate.value if rate is not None else 0.0)
+        here = cuts.on_first_device
+        read = size * here.once
         arriving = 0.0 if self.resident else read / self._rate(Carries.READ)
-        if len(first) > len(distinct) and not self.resident:
+        if here.lanes > here.boxes and not self.resident:
             arriving = max(arriving, read / self._rate(Carries.MULTICAST))
         return max(entering, arriving), max(1, ceil(largest / self.weight_tile))
 
@@ -159,10 +156,7 @@ class Prices:
                 and not (op.kind == "gather" and not position)
                 and not (self.resident and self._is_constant(t))
             ):
-                boxes = {
-                    box: need.shares[lane] for lane, box in need.boxes.items() if lane // self.cores == need.devices[0]
-                }
-                read += self._bytes(t) * sum(boxes.values())
+                read += self._bytes(t) * need.on_first_device.once
         return read / self._rate(Carries.READ)
 
     def _streamed(self, op: Op, sharding: Sharding, needed: Sequence[Sharding], out: float) -> float:
@@ -185,9 +179,8 @@ class Prices:
         """
         cuts = weight_cuts(op, self.graph, sharding)
         size = self._bytes(op.inputs[1])
-        distinct = {box: cuts.share(lane) for lane, box in cuts.boxes.items() if lane // self.cores == cuts.devices[0]}
         panels = ceil(size * cuts.largest / (self.room / 2))
-        return self.units * min(size * sum(distinct.values()) * (slices - 1), read / self.units * (panels - 1))
+        return self.units * min(size * cuts.on_first_device.once * (slices - 1), read / self.units * (panels - 1))
 
     def _held(self, op: Op, needed: Sequence[Sharding]) -> float:
         """Bytes of activations that a lane reads."""
@@ -215,7 +208,7 @@ class Prices:
         return sent / self._rate(Carries.MULTICAST) + adding + self.sending + self.barrier
 
     def _changing_layouts(self, placed: Placed, needed: Sequence[Sharding]) -> float:
-        """Cycles to convert what is read from outer memory; what ops make is converted where it is (`input`)."""
+        """Cycles to convert what is read from outer memory; what ops make is converted where it is (`InputPrices`)."""
         cycles = 0.0
         for position, rate in self._conversions(placed).items():
             t = placed.op.inputs[position]
@@ -278,9 +271,7 @@ class Prices:
             per_byte += moved.link * self.link.per_byte
             fixed += self.link.start
         largest = max((needed.share(lane) + held.share(lane) for lane in needed.shares), default=0.0)
-        shares = needed.shares
-        read = sum(share for lane, share in shares.items() if lane // self.cores == needed.devices[0])
-        written = sum(s for lane, s in held.shares.items() if lane // self.cores == held.devices[0])
+        read, written = needed.on_first_device.share, held.on_first_device.share
         detour = min(1.0, written) / self._rate(Carries.WRITE) + read / self._rate(Carries.READ)
         return fixed, per_byte, largest, detour
 

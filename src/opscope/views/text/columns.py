@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_percent
-from ...estimate.battery import BatteryLife
-from ...recording.resources import MemoryStack, Totals
 from ...recording.unknown import UnknownOp, how_many, named
+
+if TYPE_CHECKING:
+    from ...estimate.battery import BatteryLife
+    from ...recording.resources import MemoryStack, Totals
 
 _BAR = "█"
 _MARKS = "/:;|"  # between the words of a name

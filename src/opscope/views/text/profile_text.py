@@ -16,7 +16,6 @@ from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
 from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
-from .language_model_text import table_lines
 from .recording_text import sections_of, tells_causes
 from .trial_rows import trial_rows, tried_again
 
@@ -63,7 +62,7 @@ class ProfileText:
         parts = (
             self._head(run, found),
             self._unknown(run, found),
-            [] if run.summary.language_model is None else table_lines(run.summary.language_model)[:-1],
+            self._language_model(run),
             self._breakdown(found),
             self._ops(run),
             self._found(found, recording),
@@ -98,6 +97,13 @@ class ProfileText:
         rows += [("left", line) for line in _without(found)]
         title_lines = (self.style(line, "strong") for line in wrap(title, self.width))
         return [*title_lines, *pairs(rows), *self._broken_laws(found)]
+
+    def _language_model(self, run: Run) -> list[str]:
+        if run.summary.language_model is None:
+            return []
+        from .language_model_text import table_lines
+
+        return table_lines(run.summary.language_model)[:-1]
 
     def _broken_laws(self, found: Findings) -> list[str]:
         """What makes the numbers above impossible, with both sides of each law."""

@@ -178,6 +178,12 @@ class Op:
     line: str = ""  # of the user's code that called for it: "model.py:12"
 
     @property
+    def is_looped(self) -> bool:
+        """Runs in every trip of a loop, with the same constants. Layers that are alike and written once, the op of a
+        `layer` as often as there are such layers, have constants of their own each."""
+        return self.trips != 1 and "layer" not in self.attributes
+
+    @property
     def family(self) -> Family:
         return KINDS[self.kind].family
 

@@ -37,7 +37,7 @@ def loop_bytes(graph: Graph) -> dict[str, int]:
     """
     bodies: dict[str, list[Op]] = {}
     for op in graph.ops:
-        if op.scope and op.trips != 1 and not reads_in_part(op):
+        if op.scope and op.is_looped and not reads_in_part(op):
             bodies.setdefault(op.scope, []).append(op)
     return {scope: _constant_bytes(graph, ops) for scope, ops in bodies.items()}
 

@@ -122,7 +122,7 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     if machine.lanes > 1:
         alone = _price(task, engine, replace(machine, devices=1, cores=1))
         ways = [alone] if task.op.is_looped else [*ways, alone]
-    if task.op.trips == 1 and machine.devices == 1 < machine.cores and not task.images % machine.cores:
+    if not task.op.is_looped and machine.devices == 1 < machine.cores and not task.images % machine.cores:
         ways.append(_price(task, engine, machine, by_images=True))
     shared = min(ways, key=lambda cost: cost.total)
     return Cost((*shared.parts, *_linked(task, machine)))

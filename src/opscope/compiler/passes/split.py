@@ -170,7 +170,7 @@ class Splitter:
     def _cut(self, op: Op, devices: tuple[int, ...]) -> Iterable[Sharding]:
         """Yield the ways to cut an op along one axis, along two, and along the reduced one."""
         lanes = len(devices) * self.prices.using
-        if lanes == 1 or not op.outputs or op.trips != 1:  # a loop's body would exchange its parts in every trip
+        if lanes == 1 or not op.outputs or op.is_looped:  # a loop's body would exchange its parts in every trip
             return
         axes = [
             (axis, self._units(op, axis, extent))
@@ -255,7 +255,7 @@ class Splitter:
         """Yield the shardings of the inputs, carried over to the output where no cut would go through an element."""
         out = self.graph.tensors[op.outputs[0]].shape or () if op.outputs else ()
         for position, t in enumerate(op.inputs):
-            if t not in self.maker or op.trips != 1:
+            if t not in self.maker or op.is_looped:
                 continue
             back = {}
             for axis, extent in enumerate(out):

@@ -107,3 +107,10 @@ def test_halos_that_overlap_cross_a_link_once() -> None:
     held = sharding((), 1, (0,), 2, 2)
     assert exchange(held, needed).linked == {0: 1.0}
     assert moved_by_exchange(held, needed).link == 1.0
+
+
+def test_extents_that_are_cut_at_the_same_places_are_laid_out_alike() -> None:
+    """768 channels in 8 parts are laid out as 3072 in 8 are; in 7, some of them have a channel more than others."""
+    assert on(8, Cut(1, 768, 8)).layout is on(8, Cut(1, 3072, 8)).layout
+    assert on(7, Cut(1, 768, 7)).layout is not on(7, Cut(1, 3072, 7)).layout
+    assert not moved_by_exchange(on(8, Cut(1, 768, 8)), on(8, Cut(1, 3072, 8)))

@@ -71,6 +71,7 @@ class _Trial:
     lowering: Lowering
     price: float
     cycles: float
+    spills: bool  # more than next to nothing
 
 
 class _Trials:
@@ -80,7 +81,6 @@ class _Trials:
         self.plan, self.axes, self.lowest_price = plan, batch_axes(plan.graph), lowest_price
         self.best: _Trial | None = None
         self.others: list[_Trial] = []  # that were tried while that was cheap, and may be as good in the end
-        self.spills = False  # the best does, more than next to nothing
         self.problem: UsageError | None = None  # of the first that does not fit
         self.commands = 0  # for each device, of all that were lowered
 
@@ -107,7 +107,7 @@ class _Trials:
             written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes))
             written = replace(written, resident=is_resident(written, self.plan.graph))
             try:
-                spills = self._lower(tiling.parts, written, price=tiling.price)
+                spills = self._lower(tiling.parts, written, price=tiling.price).spills
             except UsageError as error:  # an op does not fit in any number of slices
                 self.problem = self.problem or error
                 continue
@@ -121,7 +121,7 @@ class _Trials:
         longer than its price. Others take about the same share of their prices.
         """
         best = self.best
-        if best is None or self.are_short or self.spills or best.cycles > best.price:
+        if best is None or self.are_short or best.spills or best.cycles > best.price:
             return tiling.price < max(_PROMISING * self.lowest_price, self.least)
         return tiling.price < _CLOSE * best.price
 
@@ -141,24 +141,27 @@ class _Trials:
         free = min(memory.capacity - memory.peak for memory in trial.lowering.tensors.memory)
         for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
             wider = _with_more_weights(trial.lowering.plan, share * free)
+            if wider is None:
+                return
             try:
-                if wider is None or not self._lower(trial.plan.parts, wider, price=trial.price, gain=1.0):
-                    return
+                found = self._lower(trial.plan.parts, wider, price=trial.price, gain=1.0)
             except UsageError:  # an op needs the room that was free between others
                 continue
+            if found.cycles < trial.cycles and not found.spills:
+                return
 
-    def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> bool:
-        """Keep a schedule if it takes no more than a share of the best. Returns whether it spills what matters."""
+    def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> _Trial:
+        """Keep a schedule if it takes no more than a share of the best."""
         lowering = lower(written)
         cycles = total_cycles(commands_of(lowering))
         spills = _spilling_cycles(lowering) > _NEXT_TO_NOTHING * cycles
-        trial = _Trial(replace(self.plan, parts=parts, lowered=lowering), lowering, price, cycles)
+        trial = _Trial(replace(self.plan, parts=parts, lowered=lowering), lowering, price, cycles, spills)
         if cycles <= gain * self.least:
-            self.best, self.spills = trial, spills
+            self.best = trial
         if self.are_short:
             self.others.append(trial)
         self.commands += len(lowering.context.emitter.rows) // self.plan.machine.devices
-        return spills
+        return trial
 
 
 def commands_of(lowering: Lowering) -> Commands:

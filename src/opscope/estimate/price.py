@@ -291,12 +291,11 @@ def _exchange(task: Task, machine: Machine) -> list[Part]:
         return [Part(EXCHANGE, Cycles(task.work.steps * state_cycles(task.state_bytes, machine)), overlaps=False)]
     if machine.cores == 1 or route is None or task.op.family not in (Family.CONTRACTION, Family.POOL):
         return []
-    vector = max(machine.target.engines, key=lambda each: each.threads)
     issue = route.issue_cycles.value if route.issue_cycles is not None else 0.0
     own = machine.target.core_rate(route)
     rate = own.value / machine.clock_hz if own is not None else route.peak(machine.clock_hz)
     sent = task.work.read_bytes / machine.lanes / rate
-    return [Part(EXCHANGE, Cycles(issue + launch_cycles(vector) + sent), overlaps=False)]
+    return [Part(EXCHANGE, Cycles(issue + sent), overlaps=False)]
 
 
 def state_cycles(size_bytes: float, machine: Machine) -> float:

@@ -6,14 +6,14 @@ from itertools import count
 
 import pytest
 
-from build import Sketch
-from compiler_build import KB, small_target
 from opscope.compiler import PASSES
 from opscope.compiler.passes.split import Splitter
 from opscope.compiler.plan import Plan
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
+from support.build import Sketch
+from support.compiler.build import KB, small_target
 
 
 def layers(number: int) -> Graph:

@@ -243,7 +243,7 @@ def test_a_plug_in_imports_no_other_plug_in() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("root", [SOURCE, TESTS], ids=lambda root: root.name)
+@pytest.mark.parametrize("root", [SOURCE, TESTS, TESTS.parent / "bench"], ids=lambda root: root.name)
 def test_no_folder_has_more_files_than_a_reader_can_take_in(root: Path) -> None:
     counts = Counter(path.parent.relative_to(root).as_posix() for path in root.rglob("*.py"))
     assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}

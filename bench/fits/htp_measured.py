@@ -1,6 +1,6 @@
 """How do times of HTP parts compare with measured ones? Nothing is fitted.
 
-    bench/htp_measured.py LATENCIES.csv FOLDER NETWORK…
+    bench/fits/htp_measured.py LATENCIES.csv FOLDER NETWORK…
 
 The table has columns model, soc_id, precision and latency_ms (the median of several rows counts); FOLDER has
 NETWORK.onnx with weights, whose values do not matter. Only rows in float are used.

@@ -1,6 +1,6 @@
 """Fit what an inference takes beside the vendor's model of HTP parts: the call, and a factor for each engine.
 
-    bench/htp_correction.py LATENCIES.csv RUN… > src/opscope/plugins/qnn/parts/correction.toml
+    bench/fits/htp_correction.py LATENCIES.csv RUN… > src/opscope/plugins/qnn/parts/correction.toml
 
 Runs are profiles of the networks by the vendor's model, in float, named as the table names them:
 
@@ -101,7 +101,7 @@ def text(rows: list[Row], whole: Fit, fits: dict[str, Fit], keys: tuple[str, ...
     tables = f'[corrections.sources]\nfit = "{told}"\n\n[corrections.factors]\n{factors}\n'
     fitted = Calibration(len(rows), len(names), SPREAD, round(factor, 4), COVERAGE, {}, ("float",))
     made = [table_text("corrections.calibration", fitted), table_text("corrections.validation", judged)]
-    return "\n".join(["# Written by bench/htp_correction.py.\n", head, tables, *made]).rstrip()
+    return "\n".join(["# Written by bench/fits/htp_correction.py.\n", head, tables, *made]).rstrip()
 
 
 if __name__ == "__main__":

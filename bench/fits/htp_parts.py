@@ -3,7 +3,7 @@
 Every part that the vendor's performance model knows is held out in turn: its time by the model itself ÷ the time
 replayed from the nearest other part. `docs/trust.md` shows the table, and the spread is `[scaling]` of hexagon.toml.
 
-    bench/htp_parts.py [FOLDER]     networks of the zoo, and every ONNX model of a folder
+    bench/fits/htp_parts.py [FOLDER]     networks of the zoo, and every ONNX model of a folder
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fit the targets of Hexagon parts again: to latencies of networks, and then to tokens per second of language models.
 
-    bench/hexagon_targets.py LATENCIES.csv MODELS TOKENS.csv [FOLDER]
+    bench/fits/hexagon_targets.py LATENCIES.csv MODELS TOKENS.csv [FOLDER]
 
 FOLDER is that of the plug-in's targets if none is given; `data_sheets` in it has the parts before the fit. Prints the
 errors of networks and of language models left out, by precision.
@@ -19,7 +19,7 @@ from opscope.calibration.write import ANY_CHIP, LANGUAGE_MODELS_SOURCE, Writer
 FAMILY = "hexagon"
 NETWORKS = "Qualcomm AI Hub, qai-hub-models 0.65.0, BSD-3-Clause"
 TOKENS = "Qualcomm AI Hub, language models of qai-hub-models 0.65.0, BSD-3-Clause"
-HERE = Path(__file__).parents[1] / "src/opscope/plugins/qnn/targets"
+HERE = Path(__file__).parents[2] / "src/opscope/plugins/qnn/targets"
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """How far off is a part of a family of which three networks were measured? The part is left out of the joint fit.
 
-    bench/three_networks.py FAMILY LATENCIES.csv MODELS PART…
+    bench/fits/three_networks.py FAMILY LATENCIES.csv MODELS PART…
 
 For each part the family is fitted to the rows of all others; what comes out for any other part is then fitted to three
 networks of the part, drawn several times, and judged by the rest.

@@ -1,6 +1,6 @@
 """Fit the targets of Tenstorrent chips again, to kernel times of ops in captures of tt-metal's profiler.
 
-    bench/tensix_targets.py CHIP=CAPTURE.csv… [FOLDER]
+    bench/fits/tensix_targets.py CHIP=CAPTURE.csv… [FOLDER]
 
 CHIP is wormhole or blackhole, CAPTURE an `ops_perf_results_*.csv` (tenstorrent/tt-perf-report has seven in tests/data).
 FOLDER is that of the plug-in's targets if none is given; `data_sheets` in it has the chips before the fit. Prints
@@ -33,7 +33,7 @@ from opscope.machine.target import Target
 
 FAMILY = "tensix"
 SOURCE = "kernel times of ops in captures of tt-metal's profiler, tenstorrent/tt-perf-report, Apache-2.0"
-HERE = Path(__file__).parents[1] / "src/opscope/plugins/tenstorrent/targets"
+HERE = Path(__file__).parents[2] / "src/opscope/plugins/tenstorrent/targets"
 
 
 def main() -> None:

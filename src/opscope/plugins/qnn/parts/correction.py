@@ -2,8 +2,8 @@
 
 The vendor's model covers the accelerator alone, at its highest clock, and its kernels are off by more or less. So an
 inference is a cost of the call, and the time of each engine on the dominant path times a factor of that engine, both
-fitted to measured latencies (`correction.toml`, written by bench/fits/htp_correction.py). The range held for networks left
-out of the fit: it is wide where engines rule whose kernels the vendor's model is far off of.
+fitted to measured latencies (`correction.toml`, written by bench/fits/htp_correction.py). The range held for networks
+left out of the fit: it is wide where engines rule whose kernels the vendor's model is far off of.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_a_simulated_run_obeys_every_law_and_tells_enough_for_each(
 
 def test_rows_that_slices_make_twice_are_counted_for_both(tmp_path: Path) -> None:
     make(Recipe("mobilenetv2", format="tflite", precision="int8"), tmp_path / "model.tflite")
-    done = api.profile(tmp_path / "model.tflite", "torq-sl2610")
+    done = api.profile(tmp_path / "model.tflite", "torq-sl2610", backend="sim")
     checks = {check.name: check for check in done.findings.checks}
     assert [check for check in checks.values() if check.holds is False] == []
     assert "done again by further cores or slices of rows" in checks["MACs of ops = MACs of the graph"].detail
@@ -66,7 +66,7 @@ def test_rows_that_slices_make_twice_are_counted_for_both(tmp_path: Path) -> Non
 
 def test_a_run_with_ops_of_unknown_cost_breaks_no_law(tmp_path: Path) -> None:
     make(Recipe("mobilenetv2", weights=False), tmp_path / "model.onnx")  # floats, for which the target has no rate
-    done = api.profile(tmp_path / "model.onnx", "torq-sl2610")
+    done = api.profile(tmp_path / "model.onnx", "torq-sl2610", backend="sim")
     assert done.run.unknown_ops
     assert [check for check in done.findings.checks if check.holds is False] == []
 

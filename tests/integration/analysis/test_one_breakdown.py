@@ -195,7 +195,7 @@ def test_layers_and_blocks_are_the_same_everywhere_where_names_number_nothing(tm
     for by, rows in (("layer", found.summary.layers), ("block", found.summary.blocks)):
         rollup = findings.rollup(by)
         assert rollup is not None
-        busy = {row.name: row.busy_ns for row in rollup.rows if row.busy_ns}
+        busy = {row.name: row.busy_ns for row in rollup.rows if row.busy_ns is not None}
         assert busy == {row.name: row.busy_ns for row in rows}
         assert any(name.startswith("repeat ") for name in busy)
         assert {row.name for row in side[by].rows} == set(busy)

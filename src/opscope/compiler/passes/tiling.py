@@ -33,6 +33,7 @@ from .tile_search import TilingSearch, divisors, useful_tiles
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
 _CLOSE = 1.03  # times the price of the best so far: what is tried
 _PROMISING = 1.25  # times the lowest price: the same where prices say little
+_HOPELESS = 2.0  # times the cycles of the best: no price is so far above what its commands take
 _WEIGHTS_GAIN = 1.4  # times the cycles of the best: what weights that stay may make up for
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
@@ -102,7 +103,9 @@ class _Trials:
         """Try the tilings of one proposal that may be better; while one spills, also the next."""
         spills = self.best is None
         for tiling in tilings:
-            if tiling.loading > self.least or not (spills or self._may_be_better(tiling)):
+            if max(tiling.loading, tiling.price / _HOPELESS) > self.least:
+                continue
+            if not (spills or self._may_be_better(tiling)):
                 continue
             written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes))
             written = replace(written, resident=is_resident(written, self.plan.graph))

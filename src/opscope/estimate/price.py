@@ -18,7 +18,7 @@ from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
 from .traffic.moving import moving_parts, streams, uneven_tiles
-from .work import DEQUANTIZE_INTEGERS, Work, number, state_bytes, work_of
+from .work import DEQUANTIZE_INTEGERS, Work, most_parts, number, state_bytes, work_of
 
 _REORDERED = 3  # tensors of an op: what it reads, its weights, its result
 
@@ -72,6 +72,7 @@ class Task:
     own_share: float = 1.0  # of a device's work, where devices share images: that of the one that has most of them
     linked_bytes: int = 0  # that a device sends to others before it
     state_bytes: int = 0  # of a recurrent op, handed from step to step
+    most_parts: int = 0  # that it can be cut into; 0: any number
 
     @property
     def trips(self) -> int:
@@ -89,6 +90,7 @@ def task_of(op: Op, graph: Graph, target: Target) -> Task:
     extents = product_extents(op, graph) if work.known and (work.macs or op.family is Family.POOL) else None
     outputs = sum(graph.tensors[t].elements or 0 for t in op.outputs[:1] if t != ABSENT)
     task = Task(op, work, first, {}, {}, form_of(op, graph), work_family(op, graph), outputs, extents)
+    task = replace(task, most_parts=most_parts(op, graph))
     if op.family is Family.RECURRENT and work.known:
         task = replace(task, state_bytes=state_bytes(op, graph))
     if first.engine is None or not work.known or not target.is_compilable:
@@ -118,6 +120,8 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     """
     if machine.sharing is Sharing.IMAGES and machine.devices > 1:
         return price(_of_device(task, machine.devices), engine, replace(machine, devices=1))
+    if 0 < task.most_parts < machine.lanes:  # the other cores have nothing to do
+        machine = replace(machine, devices=1, cores=min(machine.cores, task.most_parts))
     ways = [_price(task, engine, machine)]
     if machine.lanes > 1:
         alone = _price(task, engine, replace(machine, devices=1, cores=1))

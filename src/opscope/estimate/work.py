@@ -81,6 +81,19 @@ def work_of(op: Op, graph: Graph) -> Work:
     return work
 
 
+def most_parts(op: Op, graph: Graph) -> int:
+    """Parts that an op can be cut into where each must not need what others find: its rows; 0: any number.
+
+    The best 1,000 of one row of a million scores are one part, a softmax of 8 × 16 rows is 128.
+    """
+    shape = graph.tensors[op.outputs[0]].shape if op.outputs else None
+    if op.family not in (Family.REDUCE, Family.NORMALISE) or shape is None or "axes" not in op.attributes:
+        return 0
+    along = {axis % max(1, len(shape)) for axis in numbers(op, "axes")}
+    kept = op.family is Family.NORMALISE or op.kind in ("topk", "cumsum")  # results have the axes that are gone through
+    return max(1, prod(extent for axis, extent in enumerate(shape) if not kept or axis not in along))
+
+
 def state_bytes(op: Op, graph: Graph) -> int:
     """Bytes of what a recurrent op hands from one step to the next, beside what each unit keeps for itself."""
     values = number(op, "projection_size", 0) or number(op, "hidden_size")

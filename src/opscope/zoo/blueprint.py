@@ -88,7 +88,7 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator application with one result."""
+    """One operator application with one result; TopK has another, the places of what it found."""
 
     op: str
     name: str
@@ -97,6 +97,7 @@ class Step:
     attributes: Mapping[str, Attribute]
     activation: Activation | None = None
     precise: bool = False  # stays floating point when the network is quantised
+    places: Value | None = None
 
     @property
     def source(self) -> Value:
@@ -155,6 +156,15 @@ class Blueprint:
         output = Value(result, shape, kind, rms, span or (-REACH * rms, REACH * rms))
         self.steps.append(Step(op, name, tuple(inputs), output, attributes or {}, fused, precise))
         return output
+
+    def top(self, at: str, x: Value, count: int) -> tuple[Value, Value]:
+        """Add a search for the largest of the last axis; return them, floating point, and their places."""
+        name, shape = self.unique(at, "TopK"), (*x.shape[:-1], count)
+        found = Value(f"{name}_output_0", shape, x.kind, x.rms, x.span)
+        places = Value(f"{name}_output_1", shape, Kind.I64)
+        inputs = (x, self.literal(at, [count]))
+        self.steps.append(Step("TopK", name, inputs, found, {"axis": -1}, precise=True, places=places))
+        return found, places
 
     def unique(self, at: str, op: str) -> str:
         name = f"/{at}/{op}" if at else f"/{op}"

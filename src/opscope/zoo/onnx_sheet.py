@@ -33,15 +33,15 @@ class Sheet:
         op: str,
         name: str,
         inputs: Sequence[str],
-        output: tuple[str, np.dtype[np.generic], Shape],
         attributes: Mapping[str, Attribute],
+        *outputs: tuple[str, np.dtype[np.generic], Shape],
     ) -> None:
-        """Add a node with one output, and the output's type."""
+        """Add a node, and the types of its outputs."""
         import onnx
 
-        result, dtype, shape = output
-        self.nodes.append(onnx.helper.make_node(op, inputs, [result], name=name, **attributes))
-        self.infos[result] = self.info(result, dtype, shape)
+        results = [result for result, _, _ in outputs]
+        self.nodes.append(onnx.helper.make_node(op, inputs, results, name=name, **attributes))
+        self.infos |= {result: self.info(result, dtype, shape) for result, dtype, shape in outputs}
 
     def info(self, name: str, dtype: np.dtype[np.generic], shape: Shape) -> onnx.ValueInfoProto:
         import onnx

@@ -69,7 +69,7 @@ class QdqWiring(Wiring):
         integer = f"{name}_QuantizeLinear_Output"
         source = self.write(value)
         output = (integer, _INT8, value.shape)
-        self.sheet.node("QuantizeLinear", f"{name}_QuantizeLinear", [source, *parameters], output, {})
+        self.sheet.node("QuantizeLinear", f"{name}_QuantizeLinear", [source, *parameters], {}, output)
         self._dequantise(name, [integer, *parameters], self._dequantised(value), value.shape)
 
     def _dequantised(self, value: Value) -> str:
@@ -77,7 +77,7 @@ class QdqWiring(Wiring):
 
     def _dequantise(self, name: str, inputs: list[str], result: str, shape: Shape, axis: int | None = None) -> None:
         attributes = {} if axis is None else {"axis": axis}
-        self.sheet.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, (result, _FLOAT32, shape), attributes)
+        self.sheet.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, attributes, (result, _FLOAT32, shape))
 
     def _weight(self, step: Step, weight: Weight) -> str:
         """Store the integers of a weight once, with the node that dequantises them; return its output."""

@@ -166,7 +166,8 @@ def squeeze(plan: Blueprint, at: str, x: Value, axis: int) -> Value:
 
 
 def expand(plan: Blueprint, at: str, x: Value | Weight, shape: Shape) -> Value:
-    return plan.step("Expand", at, (x, plan.literal(at, shape)), shape, rms=x.rms if isinstance(x, Value) else 1.0)
+    kind, rms = (x.kind, x.rms) if isinstance(x, Value) else (Kind.FLOAT, 1.0)
+    return plan.step("Expand", at, (x, plan.literal(at, shape)), shape, kind=kind, rms=rms)
 
 
 def concat(plan: Blueprint, at: str, parts: Sequence[Value], *, axis: int, precise: bool = False) -> Value:

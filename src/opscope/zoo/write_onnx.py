@@ -57,12 +57,13 @@ def _write_step(sheet: Sheet, wiring: Wiring, step: Step) -> None:
     if step.op == "Cast":
         attributes["to"] = _type_number(dtype)
     if step.activation is None:
-        sheet.node(step.op, step.name, inputs, (result, dtype, value.shape), attributes)
+        places = [(wiring.write(step.places), sheet.dtype(step.places.kind), step.places.shape)] if step.places else []
+        sheet.node(step.op, step.name, inputs, attributes, (result, dtype, value.shape), *places)
     else:
         before = f"{step.name}_output_0"
-        sheet.node(step.op, step.name, inputs, (before, dtype, value.shape), attributes)
+        sheet.node(step.op, step.name, inputs, attributes, (before, dtype, value.shape))
         bounds = _clip_bounds(sheet) if step.activation.op == "Clip" else []
-        sheet.node(step.activation.op, step.activation.name, [before, *bounds], (result, dtype, value.shape), {})
+        sheet.node(step.activation.op, step.activation.name, [before, *bounds], {}, (result, dtype, value.shape))
     wiring.after_write(value)
 
 

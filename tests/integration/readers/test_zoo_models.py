@@ -58,6 +58,7 @@ SMALL: dict[str, Recipe] = {
     "mobilenetv3-small": Recipe("mobilenetv3-small", options={"size": 64}),
     "densenet121": Recipe("densenet121", options={"size": 64}),
     "yolov3-tiny": Recipe("yolov3-tiny", options={"size": 64, "classes": 3}),
+    "retinanet": Recipe("retinanet", batch=2, options={"size": 128, "classes": 3, "top": 20}),
     "yolov5n": Recipe("yolov5n", options={"size": 96, "classes": 3}),
     "yolox-tiny": Recipe("yolox-tiny", options={"size": 96, "activation": "relu", "focus": "slices"}),
     "kws-cnn": Recipe("kws-cnn"),
@@ -65,7 +66,7 @@ SMALL: dict[str, Recipe] = {
     "fc": Recipe("fc", batch=2, options={"features": 64, "units": 32}),
     "conv-small": Recipe("conv-small", batch=2),
 }
-TFLITE = tuple(key for key in SMALL if not key.startswith(("bert", "llm")))
+TFLITE = tuple(key for key in SMALL if not key.startswith(("bert", "llm", "retinanet")))
 PRECISIONS = ("f32", "f16", "int8")
 
 

@@ -40,6 +40,7 @@ def small_target(
     bandwidth: float = 1.0,
     cores: int = 4,
     devices: int = 2,
+    depth_first: bool = True,
 ) -> Target:
     """aic100-std with less of everything, so that small graphs meet its limits; `bandwidth` scales every route."""
     target = targets.load("aic100-std")
@@ -53,6 +54,7 @@ def small_target(
         weight_bytes=_figure(weight_bytes),
         activation_bytes=_figure(activation_bytes),
         buffers=_figure(buffers),
+        depth_first=depth_first,
     )
     topology = replace(target.topology, cores=_figure(cores), devices=_figure(devices))
     return with_bandwidth(replace(target, memories=memories, tiling=tiling, topology=topology), bandwidth)

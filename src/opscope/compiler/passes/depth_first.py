@@ -4,43 +4,45 @@
     by rows     a₁ ▶ b₁ ▶ c₁   a₂ ▶ b₂ ▶ c₂   join      what passes between them stays local
 
 A slice of rows of the last op needs some rows of the one before it, and windows that overlap need rows that the slice
-before had computed too: they are computed again. Slices are as few as fit.
+before had computed too: they are computed again. Weights are read again for every slice.
 
-Ops are looked at from the last to the first. One whose operands and results do not fit is the root of a group; the ops
-whose results only the group reads, and which do not fit either but for their weights, join it. Weights are read again
-for every slice.
+Ops are looked at from the last to the first. One whose operands and results do not fit is the root of a group; ops
+whose results only the group reads may join it. Of all groups that end with the root the one is taken that saves most:
+bytes that need not travel, at the rate that is left for a core when all of them are busy, less what is done again.
+Example: a 3 × 3 convolution and an addition make 10 MB each. Apart they move 10 MB out, 10 MB in, and the sum out; in
+5 slices of 40 rows the sum alone leaves, and 8 of 200 rows are convolved twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
+from ...core.meaning import Carries
 from ...estimate.kernels import has_weights
 from ...estimate.placement import Placement
 from ...estimate.price import Task
 from ...estimate.work import Work, numbers
-from ...graph.graph import ABSENT, Graph, Op, Role, Tensor
-from ..codegen.context import LoweringContext
+from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
+from ..codegen.context import LoweringContext, channels
 from ..codegen.weights import WeightStream
 from ..plan import Placed, Schedule, Split
-from .axes import WHOLE, input_axes
 from .place import place_op
+from .rows import Rows, axes_of_rows, extent, row_axes, rows_needed
 
 _MOST_SLICES = 256
-
-Rows = tuple[int, int]  # from, to
+_MOST_OPS = 24  # of a group
 
 
 def depth_first(schedule: Schedule) -> Schedule:
-    """The schedule with every group of large neighbours written out slice by slice; only of one lane."""
+    """The schedule with every group of large neighbours written out slice by slice."""
     target = schedule.machine.target
-    tiling, local = target.tiling, target.local
-    if tiling is None or local is None or not tiling.depth_first or schedule.machine.lanes > 1:
+    if target.tiling is None or target.local is None or not target.tiling.depth_first:
         return schedule
-    context = LoweringContext(schedule, tiling, local)
-    room = context.capacity - WeightStream(context).reserved_bytes
-    groups = _Groups(schedule, room).find()
+    context = LoweringContext(schedule, target.tiling, target.local)
+    groups = _Groups(schedule, context).find()
     return _Unrolled(schedule, groups).run() if groups else schedule
 
 
@@ -55,144 +57,186 @@ class _Group:
 class _Groups:
     """Finds the groups of a schedule."""
 
-    def __init__(self, schedule: Schedule, room: float) -> None:
-        self.graph, self.ops, self.room = schedule.graph, [placed.op for placed in schedule.placed], room
-        self.runs = [bool(placed.engine) for placed in schedule.placed]
+    def __init__(self, schedule: Schedule, context: LoweringContext) -> None:
+        self.schedule, self.graph, self.context = schedule, schedule.graph, context
+        self.ops = [placed.op for placed in schedule.placed]
+        self.whole_weights = context.tiling.whole_weights  # they lie beside the operands
+        self.room = context.capacity - WeightStream(context).reserved_bytes
+        self.axes = row_axes(schedule.graph)
+        self.rate = _rate(schedule)
         self.readers: dict[int, set[int]] = {}
+        self.root: dict[int, int] = {}  # view → the tensor whose bytes it is
         for index, op in enumerate(self.ops):
             for t in op.inputs:
                 self.readers.setdefault(t, set()).add(index)
+            if self._is_view(index):
+                self.root.update(dict.fromkeys(op.outputs, self.root.get(op.inputs[0], op.inputs[0])))
+        self.maker = {t: index for index, op in enumerate(self.ops) for t in op.outputs}
+        self.travels = {t for index in range(len(self.ops)) for t in self._streamed(index)}
 
     def find(self) -> list[_Group]:
         taken: set[int] = set()
         found = []
         for root in reversed(range(len(self.ops))):
-            if root in taken or not self._is_large(root):
+            if root in taken or self._is_view(root) or not self._runs_by_rows(root):
                 continue
-            members = [root]
-            for index in range(root - 1, -1, -1):
-                readers = {r for t in self.ops[index].outputs for r in self.readers.get(t, ())}
-                inside = bool(readers) and readers <= set(members)
-                leaves = not set(self.ops[index].outputs).isdisjoint(self.graph.outputs)
-                if inside and not leaves and self._is_large(index) and self._holds_weights(index):
-                    members.insert(0, index)
-            if self._is_cut_by_channels(members):
+            if self.travels.isdisjoint(self._activations(root)):
                 continue
-            group = self._cut(tuple(members)) or self._cut((root,))
-            if group is not None:
-                taken.update(group.ops)
-                found.append(group)
+            best, most = self._alone(root), 0.0
+            for members, slices in self._growing(root, taken):
+                saved = self._saved_cycles(members, slices)
+                if saved > most:
+                    best, most = _Group(members, slices), saved
+            if best is not None:
+                taken.update(best.ops)
+                found.append(best)
         return found
 
-    def _is_large(self, index: int) -> bool:
-        """Whether an op can run by rows, and does not fit as a whole."""
-        op = self.ops[index]
-        if not self.runs[index] or op.scope or op.trips != 1 or row_axes(op, self.graph) is None:
-            return False
-        operands = {t for t in (*op.inputs, *op.outputs) if t != ABSENT}
-        return sum(self.graph.tensors[t].bytes or 0 for t in operands) > self.room
+    def _alone(self, root: int) -> _Group | None:
+        """An op by itself, where weights are read whole: then slices of its operands do not pass panels of weights."""
+        if not self.whole_weights or not self._streamed(root):
+            return None
+        slices = self._cut((root,), 2)
+        return None if slices is None else _Group((root,), slices)
 
-    def _holds_weights(self, index: int) -> bool:
-        """Whether all weights of an op fit: for some rows of its reader it makes all channels."""
-        constants = (t for t in self.ops[index].inputs if t != ABSENT)
-        sizes = (self.graph.tensors[t].bytes or 0 for t in constants if self.graph.tensors[t].role is Role.CONSTANT)
-        return sum(sizes) <= self.room
-
-    def _is_cut_by_channels(self, members: Sequence[int]) -> bool:
-        """Whether a product on its own holds all it reads, and makes its channels one tile of weights at a time.
+    def _is_cut_by_channels(self, index: int) -> bool:
+        """Whether a product holds all it reads, and makes its channels one tile of weights at a time.
 
         What a window with strides reads is held twice: as it is, and with the pixels in the order that it takes them.
         """
-        op = self.ops[members[-1]]
+        op = self.ops[index]
         copies = 2 if max(numbers(op, "strides"), default=1) > 1 else 1
-        whole = len(members) == 1 and has_weights(op, self.graph) and not _is_depthwise(op)
-        return whole and copies * (self.graph.tensors[op.inputs[0]].bytes or 0) <= self.room
+        product = has_weights(op, self.graph) and op.attributes.get("groups", 1) == 1
+        return product and copies * self._bytes(op.inputs[0]) <= self.room
 
-    def _cut(self, members: tuple[int, ...]) -> _Group | None:
-        """The group in as few slices as fit."""
-        ops = [self.ops[index] for index in members]
-        extent = (self.graph.tensors[ops[-1].outputs[0]].shape or ())[_axis(ops[-1])]
-        for count in range(2, min(extent, _MOST_SLICES) + 1):
-            size = -(-extent // count)
-            if -(-extent // size) != count:
-                continue
+    def _growing(self, root: int, taken: set[int]) -> Iterator[tuple[tuple[int, ...], tuple[Rows, ...]]]:
+        """Yield the groups that end with a root, each with an op more than the one before, in as few slices as fit."""
+        members, count = [root], 2
+        for index in range(root, -1, -1):
+            if index != root:
+                made = self.ops[index].outputs
+                readers = {r for t in made for r in self.readers.get(t, ())}
+                inside = bool(readers) and readers <= set(members) and set(made).isdisjoint(self.graph.outputs)
+                if not inside or index in taken or not self._runs_by_rows(index) or not self._holds_weights(index):
+                    continue
+                members.insert(0, index)
+            if self.schedule.splits[index].sharding is not self.schedule.splits[root].sharding:
+                return
+            slices = self._cut(members, count)
+            if slices is None or len(members) > _MOST_OPS:
+                return
+            count = len(slices)
+            yield tuple(members), slices
+
+    def _runs_by_rows(self, index: int) -> bool:
+        """Whether an op makes rows from rows, on lanes that have images of their own."""
+        op, sharding = self.ops[index], self.schedule.splits[index].sharding
+        runs = bool(self.schedule.placed[index].engine) or self._is_view(index)
+        if not runs or op.scope or op.trips != 1 or len(op.outputs) != 1:
+            return False
+        axis = self.axes.get(op.outputs[0])
+        alone = all(cut.axis == 0 for cut in sharding.cuts)
+        return axis is not None and axis > 0 and alone and axes_of_rows(op, self.graph, axis) is not None
+
+    def _is_view(self, index: int) -> bool:
+        op = self.ops[index]
+        return op.family is Family.VIEW and bool(op.inputs) and op.inputs[0] != ABSENT
+
+    def _holds_weights(self, index: int) -> bool:
+        """Whether all weights of an op fit: for some rows of its reader it makes all channels."""
+        return self._constant_bytes(index) <= self.room
+
+    def _constant_bytes(self, index: int) -> float:
+        tensors = [self.graph.tensors[t] for t in self.ops[index].inputs if t != ABSENT]
+        return sum(tensor.bytes or 0 for tensor in tensors if tensor.role is Role.CONSTANT)
+
+    # ---- slices ---------------------------------------------------------------------------------------------------
+
+    def _cut(self, members: Sequence[int], least: int) -> tuple[Rows, ...] | None:
+        """The slices of the root's rows, as few as fit and at least so many."""
+        rows = extent(self.graph, self.axes, self.ops[members[-1]].outputs[0])
+        for count in range(least, min(rows, _MOST_SLICES) + 1):
+            size = -(-rows // count)
             middle = size * (count // 2)
-            if self._need(ops, (middle, min(extent, middle + size))) <= self.room:
-                edges = range(0, extent, size)
-                return _Group(members, tuple((low, min(extent, low + size)) for low in edges))
+            if -(-rows // size) == count and self._need(members, (middle, min(rows, middle + size))) <= self.room:
+                return tuple((low, min(rows, low + size)) for low in range(0, rows, size))
         return None
 
-    def _need(self, ops: Sequence[Op], rows: Rows) -> float:
-        """Most bytes that a slice needs at a time."""
-        needed = rows_needed(ops, self.graph, rows)
-        sizes = {t: _slice_bytes(self.graph.tensors[t], axis, span) for t, (axis, span) in needed.items()}
+    def _need(self, members: Sequence[int], rows: Rows) -> float:
+        """Most bytes that a slice needs at a time, on the lane that has most images."""
+        ops = [self.ops[index] for index in members]
+        needed = rows_needed(ops, self.graph, self.axes, rows)
+        sizes = {t: self._bytes(t) * self._share(t, span) for t, span in needed.items()}
+        last = {t: number for number, op in enumerate(ops) for t in op.inputs}
         most, live = 0.0, set[int]()
         for number, op in enumerate(ops):
             live |= {t for t in (*op.inputs, *op.outputs) if t in sizes}
-            most = max(most, sum(sizes[t] for t in live))
-            later = {t for other in ops[number + 1 :] for t in other.inputs}
-            live = {t for t in live if t in later}
+            if not self._is_view(members[number]):
+                most = max(most, sum(sizes[t] for t in live))
+            live = {t for t in live if last.get(t, -1) > number}
         return most
 
+    def _share(self, tensor: int, rows: Rows) -> float:
+        return (rows[1] - rows[0]) / extent(self.graph, self.axes, tensor)
 
-def _is_depthwise(op: Op) -> bool:
-    return op.attributes.get("groups", 1) != 1
+    def _bytes(self, tensor: int) -> float:
+        """Bytes of a tensor on the lane that has most of it."""
+        sharding = self.context.sharding_of(tensor)
+        return (self.graph.tensors[tensor].bytes or 0) * (1.0 if sharding is None else sharding.largest)
+
+    # ---- what a group saves ---------------------------------------------------------------------------------------
+
+    def _activations(self, index: int) -> list[int]:
+        """What an op reads and makes, as the tensors that own the bytes."""
+        op = self.ops[index]
+        tensors = dict.fromkeys(self.root.get(t, t) for t in (*op.inputs, *op.outputs) if t != ABSENT)
+        return [t for t in tensors if self.graph.tensors[t].role is not Role.CONSTANT]
+
+    def _streamed(self, index: int) -> list[int]:
+        """What passes through outer memory where an op runs whole: its largest tensors, until the others fit."""
+        if not self.schedule.placed[index].engine:
+            return []
+        sizes = sorted((self._bytes(t), t) for t in self._activations(index))
+        beside = self._constant_bytes(index) if self.whole_weights and not self._is_cut_by_channels(index) else 0.0
+        over, found = sum(size for size, _ in sizes) + beside - self.room, list[int]()
+        while over > 0 and sizes:
+            size, tensor = sizes.pop()
+            over -= size
+            found.append(tensor)
+        return found
+
+    def _saved_cycles(self, members: Sequence[int], slices: Sequence[Rows]) -> float:
+        """Cycles that a group saves; below zero where it does more again than it spares."""
+        ops, inside = [self.ops[index] for index in members], set(members)
+        needed = [rows_needed(ops, self.graph, self.axes, rows) for rows in slices]
+        saved = again = 0.0
+        for t in needed[0]:
+            size, owner = self._bytes(t), self.root.get(t, t)
+            reading = sum(not self._is_view(index) for index in self.readers.get(t, set()) & inside)
+            read = sum(self._share(t, found[t]) for found in needed)
+            if self.maker.get(t) in inside:
+                again += self._cycles(self.maker[t]) * max(0.0, read - 1)
+                if t != ops[-1].outputs[0] and owner in self.travels:
+                    saved += size * ((t == owner) + reading)
+            else:  # slices of it are read from outer memory, where it has to be
+                saved += size * reading - size * read if owner in self.travels else -size * (1 + read)
+        for index in members:
+            if has_weights(self.ops[index], self.graph) and not self._stays(index):
+                saved -= (self.graph.tensors[self.ops[index].inputs[1]].bytes or 0) * (len(slices) - 1)
+        return saved / self.rate - again
+
+    def _cycles(self, index: int) -> float:
+        return self.schedule.placed[index].cycles * self.schedule.splits[index].sharding.largest
+
+    def _stays(self, index: int) -> bool:
+        return self.schedule.resident or self.ops[index].inputs[1] in self.context.resident_constants
 
 
-def _axis(op: Op) -> int:
-    """The axis of rows: the first behind the batch that does not count channels."""
-    channel = op.attributes.get("channel_axis")
-    return 2 if channel == 1 else 1
-
-
-def row_axes(op: Op, graph: Graph) -> tuple[int, ...] | None:
-    """The axis of rows of every input, or WHOLE; None where an op does not make rows from rows."""
-    shape = graph.tensors[op.outputs[0]].shape or () if len(op.outputs) == 1 else ()
-    if len(shape) != 4 or shape[_axis(op)] < 2:
-        return None
-    axis = _axis(op)
-    if op.kind == "space_to_depth" and graph.tensors[op.inputs[0]].shape == shape:  # pixels change places in rows
-        return (axis,)
-    axes = input_axes(op, graph, axis)
-    if axes is None:
-        return None
-    inputs = [(t, found) for t, found in zip(op.inputs, axes, strict=True) if t != ABSENT]
-    moving = [found for t, found in inputs if graph.tensors[t].role is not Role.CONSTANT]
-    return axes if moving and WHOLE not in moving else None
-
-
-def rows_needed(ops: Sequence[Op], graph: Graph, rows: Rows) -> dict[int, tuple[int, Rows]]:
-    """Of every tensor that a group reads or makes for some rows of its last op: the axis of rows, and which."""
-    found = {ops[-1].outputs[0]: (_axis(ops[-1]), rows)}
-    for op in reversed(ops):
-        _, made = found[op.outputs[0]]
-        for t, axis in zip(op.inputs, row_axes(op, graph) or (), strict=True):
-            if t == ABSENT or axis == WHOLE or graph.tensors[t].role is Role.CONSTANT:
-                continue
-            low, high = _window(op, graph, t, axis, made)
-            if t in found:
-                low, high = min(low, found[t][1][0]), max(high, found[t][1][1])
-            found[t] = axis, (low, high)
-    return found
-
-
-def _window(op: Op, graph: Graph, tensor: int, axis: int, made: Rows) -> Rows:
-    """Rows of an input that some rows of the output are made from."""
-    extent = (graph.tensors[tensor].shape or ())[axis]
-    kernel, strides, dilations = (numbers(op, key) for key in ("kernel", "strides", "dilations"))
-    if not kernel:
-        return made
-    stride = strides[0] if strides else 1
-    taps = (kernel[0] - 1) * (dilations[0] if dilations else 1) + 1
-    out = (graph.tensors[op.outputs[0]].shape or ())[_axis(op)]
-    before = max(0, (out - 1) * stride + taps - extent) // 2  # rows of padding
-    low, high = made[0] * stride - before, (made[1] - 1) * stride - before + taps
-    return max(0, min(low, extent - 1)), max(1, min(high, extent))
-
-
-def _slice_bytes(tensor: Tensor, axis: int, rows: Rows) -> float:
-    extent = (tensor.shape or ())[axis]
-    return (tensor.bytes or 0) * (rows[1] - rows[0]) / extent
+def _rate(schedule: Schedule) -> float:
+    """Bytes of outer memory in a cycle of a core, when all cores are busy: other programs have the others."""
+    cores = schedule.machine.target.topology.cores.value
+    read = (channel for channel in channels(schedule) if channel.carries is Carries.READ)
+    return sum(min(each.core_bytes_per_cycle, each.bytes_per_cycle / cores) for each in read) or inf
 
 
 class _Unrolled:
@@ -202,6 +246,7 @@ class _Unrolled:
         self.schedule, self.graph = schedule, schedule.graph
         self.last = {group.ops[-1]: group for group in groups}  # where a group runs: where its root stood
         self.inside = {index for group in groups for index in group.ops}
+        self.axes = row_axes(schedule.graph)
         self.tensors = list(schedule.graph.tensors)
         self.rows: list[tuple[Op, int, Split]] = []  # op, its position in the schedule before, its split
         self.repeated_macs = 0.0
@@ -238,11 +283,11 @@ class _Unrolled:
     def _write_out(self, group: _Group) -> None:
         ops = [self.schedule.placed[index].op for index in group.ops]
         root, made = ops[-1].outputs[0], {t for op in ops for t in op.outputs}
-        needed = [rows_needed(ops, self.graph, rows) for rows in group.slices]
+        needed = [rows_needed(ops, self.graph, self.axes, rows) for rows in group.slices]
         names: list[dict[int, int]] = [{} for _ in needed]  # tensor → the slice of it
         for t in needed[0]:
             for number, found in enumerate(needed):
-                names[number][t] = self._slice(t, *found[t], number, len(needed))
+                names[number][t] = self._slice(t, found[t], number, len(needed))
         for t in needed[0]:
             if t not in made and self.graph.tensors[t].role is not Role.INPUT:
                 self._add("divide", (t,), tuple(part[t] for part in names), group.ops[-1], ops[-1])
@@ -253,16 +298,15 @@ class _Unrolled:
         self._add("join", tuple(part[root] for part in names), (root,), group.ops[-1], ops[-1])
         self.repeated_macs += sum(self._repeated(index, needed) for index in group.ops)
 
-    def _repeated(self, index: int, needed: Sequence[dict[int, tuple[int, Rows]]]) -> float:
+    def _repeated(self, index: int, needed: Sequence[dict[int, Rows]]) -> float:
         """MACs of an op for rows that slices overlap in: slices of 6 and 6 rows make 10 rows, 2 of them twice."""
         placed = self.schedule.placed[index]
         (result,) = placed.op.outputs
-        made = sum(high - low for _, (low, high) in (found[result] for found in needed))
-        rows = (self.graph.tensors[result].shape or ())[_axis(placed.op)]
-        return placed.task.work.macs * (made / rows - 1)
+        made = sum(high - low for low, high in (found[result] for found in needed))
+        return placed.task.work.macs * (made / extent(self.graph, self.axes, result) - 1)
 
-    def _slice(self, tensor: int, axis: int, rows: Rows, number: int, count: int) -> int:
-        whole = self.graph.tensors[tensor]
+    def _slice(self, tensor: int, rows: Rows, number: int, count: int) -> int:
+        whole, axis = self.graph.tensors[tensor], self.axes[tensor]
         shape = whole.shape or ()
         cut = (*shape[:axis], rows[1] - rows[0], *shape[axis + 1 :])
         self.tensors.append(replace(whole, name=f"{whole.name}/rows{number + 1}of{count}", shape=cut))

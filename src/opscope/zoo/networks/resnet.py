@@ -38,28 +38,37 @@ class _RegNet:
 
 
 def _build(net: _ResNet, plan: Blueprint, settings: Settings) -> None:
-    x = _stem(plan, settings)
     strides = settings.word("strides") if net.bottleneck else "v1.5"
+    classify(plan, _stages(net, plan, _image(plan, settings), strides)[-1], settings.number("classes"))
+
+
+def _stages(net: _ResNet, plan: Blueprint, image: Value, strides: str) -> list[Value]:
+    """Return what each of the four stages makes."""
+    x, results = _stem(plan, image), dict[int, Value]()
     for at, stage, stride in _blocks(net.blocks, late=strides == "slim"):
         if net.bottleneck:
             width = (64 << stage) * net.group_width // 64 * net.groups
             x = _bottleneck(plan, at, x, width, 256 << stage, stride=stride, groups=net.groups, first=strides == "v1")
         else:
             x = _basic(plan, at, x, 64 << stage, stride)
-    classify(plan, x, settings.number("classes"))
+        results[stage] = x
+    return list(results.values())
+
+
+def resnext50_stages(plan: Blueprint, image: Value) -> list[Value]:
+    """Return what each of the four stages of ResNeXt-50 makes, for a detector that reads them."""
+    return _stages(_RESNEXT50, plan, image, "v1.5")
 
 
 def _build_v2(net: _ResNet, plan: Blueprint, settings: Settings) -> None:
-    x = _stem(plan, settings)
+    x = _stem(plan, _image(plan, settings))
     for at, stage, stride in _blocks(net.blocks, late=settings.word("strides") == "slim"):
         x = _activated_bottleneck(plan, at, x, 64 << stage, stride)
     classify(plan, normalise(plan, "norm", x), settings.number("classes"))
 
 
 def _build_regnet(net: _RegNet, plan: Blueprint, settings: Settings) -> None:
-    size = settings.number("size")
-    x = plan.input("input", (settings.batch, 3, size, size))
-    x = conv(plan, "stem/stem.0", x, 32, (3, 3), stride=(2, 2), padding=1, activation="relu")
+    x = conv(plan, "stem/stem.0", _image(plan, settings), 32, (3, 3), stride=(2, 2), padding=1, activation="relu")
     for at, stage, stride in _blocks(net.blocks, first_stride=2):
         width = net.widths[stage]
         squeezed = round(x.shape[1] / 4) if net.excited else 0
@@ -68,10 +77,13 @@ def _build_regnet(net: _RegNet, plan: Blueprint, settings: Settings) -> None:
     classify(plan, x, settings.number("classes"))
 
 
-def _stem(plan: Blueprint, settings: Settings) -> Value:
+def _image(plan: Blueprint, settings: Settings) -> Value:
     size = settings.number("size")
-    x = plan.input("input", (settings.batch, 3, size, size))
-    x = conv(plan, "conv1", x, 64, (7, 7), stride=(2, 2), padding=3, activation="relu")
+    return plan.input("input", (settings.batch, 3, size, size))
+
+
+def _stem(plan: Blueprint, image: Value) -> Value:
+    x = conv(plan, "conv1", image, 64, (7, 7), stride=(2, 2), padding=3, activation="relu")
     return pool(plan, "maxpool", x, (3, 3), stride=(2, 2), padding=1)
 
 
@@ -136,6 +148,7 @@ def _shortcut(plan: Blueprint, at: str, x: Value, channels: int, stride: int, *,
     return conv(plan, f"{at}/downsample/downsample.0", x, channels, (1, 1), stride=strides, padding=0)
 
 
+_RESNEXT50 = _ResNet((3, 4, 6, 3), groups=32, group_width=4)
 _STRIDES = Option(
     "strides",
     "v1.5",
@@ -184,7 +197,7 @@ NETWORKS = (
     _resnet(
         "resnext50",
         "ResNeXt-50 32x4d, 25.0 M parameters, 4.23 G MACs at 224×224",
-        _ResNet((3, 4, 6, 3), groups=32, group_width=4),
+        _RESNEXT50,
     ),
     _resnet(
         "resnext101",

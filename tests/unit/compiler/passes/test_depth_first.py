@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from opscope.compiler.passes.depth_first import rows_needed
+import pytest
+
+from opscope.compiler.passes.rows import row_axes, rows_needed
+from opscope.core.meaning import Carries
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
+from opscope.simulation import simulate
 from support.build import Sketch
-from support.compiler.build import build
+from support.compiler.build import KB, build, by_axis, small_target, whole_batch
+from support.compiler.laws import all_laws
 
 SR200 = targets.load("torq-sr200")
+OUTER = (Carries.READ, Carries.WRITE)
 
 
 def chain(size: int, channels: int = 32) -> Graph:
@@ -40,5 +46,45 @@ def test_what_does_not_fit_runs_in_slices_that_stay_local() -> None:
 
 def test_a_slice_needs_the_rows_around_it() -> None:
     graph = chain(16)
-    needed = rows_needed(graph.ops, graph, (4, 8))
-    assert sorted(span for _, span in needed.values()) == [(1, 11), (2, 10), (3, 9), (4, 8)]
+    needed = rows_needed(graph.ops, graph, row_axes(graph), (4, 8))
+    assert sorted(needed.values()) == [(1, 11), (2, 10), (3, 9), (4, 8)]
+
+
+def residual(images: int, size: int, channels: int) -> Graph:
+    """Two convolutions and an addition of what they were made from, channels before rows."""
+    draw = Sketch("residual", dtype=DType.F16)
+    data = first = draw.input(images, channels, size, size)
+    for _ in range(2):
+        data = draw.op(
+            "conv",
+            (data, draw.constant(channels, channels, 3, 3)),
+            (images, channels, size, size),
+            kernel=(3, 3),
+            strides=(1, 1),
+            groups=1,
+            channel_axis=1,
+        )
+    return draw.graph(draw.same("add", data, first))
+
+
+@pytest.mark.parametrize(("images", "cores"), [(1, 1), (2, 1), (4, 4), (8, 4)])
+def test_rows_are_cut_whatever_the_layout_and_on_lanes_with_images_of_their_own(images: int, cores: int) -> None:
+    graph = residual(images, 64, 16)
+    moved = {}
+    for depth_first in (True, False):
+        target = small_target(local_bytes=128 * KB, weight_bytes=8 * KB, depth_first=depth_first)
+        built = build(graph, target, cores=cores, parts=whole_batch, splits=by_axis(0) if cores > 1 else None)
+        all_laws(built, simulate(built.program))
+        commands = built.program.commands
+        memory = [number for number, route in enumerate(built.program.routes) if route.carries in OUTER]
+        moved[depth_first] = int(commands["moved_bytes"][[route in memory for route in commands["route"]]].sum())
+    assert moved[True] < 0.8 * moved[False]
+
+
+def test_a_group_saves_more_than_it_computes_again() -> None:
+    """Weights that would be read for every slice take longer than what passes between two products."""
+    draw = Sketch("heavy", dtype=DType.F16)
+    data = draw.conv(draw.conv(draw.input(1, 16, 16, 256), 256), 256)
+    target = small_target(local_bytes=160 * KB, weight_bytes=8 * KB)
+    built = build(draw.graph(data), target, cores=1)
+    assert [placed.op.kind for placed in built.schedule.placed] == ["conv", "conv"]

@@ -99,7 +99,7 @@ def test_a_network_that_mixes_images_is_cut_in_equal_units_only(unit: int, is_po
 
 
 def test_a_part_runs_through_the_whole_network_before_the_next() -> None:
-    target = small_target(local_bytes=700 * KB, weight_bytes=4 * KB)
+    target = small_target(local_bytes=700 * KB, weight_bytes=4 * KB, depth_first=False)
     graph = image_network(7)
     built = build(graph, target, cores=3, parts=lambda plan: PartsChooser(plan).parts(3))
     all_laws(built, simulate(built.program))

@@ -58,7 +58,7 @@ SMALL: dict[str, Recipe] = {
     "mobilenetv3-small": Recipe("mobilenetv3-small", options={"size": 64}),
     "densenet121": Recipe("densenet121", options={"size": 64}),
     "yolov3-tiny": Recipe("yolov3-tiny", options={"size": 64, "classes": 3}),
-    "retinanet": Recipe("retinanet", batch=2, options={"size": 128, "classes": 3, "top": 20}),
+    "retinanet": Recipe("retinanet", batch=2, options={"size": 128, "classes": 3, "top": 5000}),
     "yolov5n": Recipe("yolov5n", options={"size": 96, "classes": 3}),
     "yolox-tiny": Recipe("yolox-tiny", options={"size": 96, "activation": "relu", "focus": "slices"}),
     "kws-cnn": Recipe("kws-cnn"),

@@ -41,9 +41,11 @@ def depth_first(schedule: Schedule) -> Schedule:
     target = schedule.machine.target
     if target.tiling is None or target.local is None or not target.tiling.depth_first:
         return schedule
-    context = LoweringContext(schedule, target.tiling, target.local)
-    groups = _Groups(schedule, context).find()
-    return _Unrolled(schedule, groups).run() if groups else schedule
+    axes = row_axes(schedule.graph)
+    if not axes:
+        return schedule
+    groups = _Groups(schedule, LoweringContext(schedule, target.tiling, target.local), axes).find()
+    return _Unrolled(schedule, groups, axes).run() if groups else schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,11 @@ class _Group:
 class _Groups:
     """Finds the groups of a schedule."""
 
-    def __init__(self, schedule: Schedule, context: LoweringContext) -> None:
-        self.schedule, self.graph, self.context = schedule, schedule.graph, context
+    def __init__(self, schedule: Schedule, context: LoweringContext, axes: dict[int, int]) -> None:
+        self.schedule, self.graph, self.context, self.axes = schedule, schedule.graph, context, axes
         self.ops = [placed.op for placed in schedule.placed]
         self.whole_weights = context.tiling.whole_weights  # they lie beside the operands
         self.room = context.capacity - WeightStream(context).reserved_bytes
-        self.axes = row_axes(schedule.graph)
         self.rate = _rate(schedule)
         self.readers: dict[int, set[int]] = {}
         self.root: dict[int, int] = {}  # view → the tensor whose bytes it is
@@ -242,11 +243,10 @@ def _rate(schedule: Schedule) -> float:
 class _Unrolled:
     """Writes groups out: what they read is divided into slices, and what they make is joined."""
 
-    def __init__(self, schedule: Schedule, groups: Sequence[_Group]) -> None:
-        self.schedule, self.graph = schedule, schedule.graph
+    def __init__(self, schedule: Schedule, groups: Sequence[_Group], axes: dict[int, int]) -> None:
+        self.schedule, self.graph, self.axes = schedule, schedule.graph, axes
         self.last = {group.ops[-1]: group for group in groups}  # where a group runs: where its root stood
         self.inside = {index for group in groups for index in group.ops}
-        self.axes = row_axes(schedule.graph)
         self.tensors = list(schedule.graph.tensors)
         self.rows: list[tuple[Op, int, Split]] = []  # op, its position in the schedule before, its split
         self.repeated_macs = 0.0

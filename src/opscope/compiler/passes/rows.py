@@ -19,6 +19,8 @@ Rows = tuple[int, int]  # from, to
 def row_axes(graph: Graph) -> dict[int, int]:
     """Tensor → the axis of its rows, for those that some windows slide over or that are made of such."""
     found: dict[int, int] = {}
+    if not any(numbers(op, "kernel") for op in graph.ops):
+        return found
     for op in reversed(graph.ops):  # before the first window too
         _follow(op, graph, found)
     for op in graph.ops:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from ..estimate.kernels import has_weights
@@ -22,7 +23,7 @@ def phase_text(name: str, plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterable[str]:
     """Yield the line of every op: `%7:8x64xf16 = matmul(%3:…, %5:…) name='fc' engine=NPU … split=axis 1 of 64`."""
-    cycles = _cycles(plan)
+    cycles, slices = _cycles(plan), _slices(plan)
     for index, op in enumerate(plan.graph.ops):
         outputs = ", ".join(_tensor(plan, t) for t in op.outputs)
         inputs = ", ".join(_tensor(plan, t) for t in op.inputs if t != ABSENT)
@@ -37,6 +38,7 @@ def _lines(plan: Plan) -> Iterable[str]:
             line += f"{some} split={describe(split.sharding).replace(' ', '-')}"
             line += f" exchanges={len(split.exchanges)}" if split.exchanges else ""
             line += f" tiles={part.tiles[index]}" if part.tiles[index] > 1 else ""
+        line += f" slices={slices[index]}" if index in slices else ""
         yield line
         for part in plan.parts:
             prices = part.splits[index].prices
@@ -54,6 +56,20 @@ def _cycles(plan: Plan) -> list[float]:
     for cost in plan.lowered.tiles.costs.values():
         found[schedule.origin[cost.op]] += whole_cycles(cost.cycles(schedule.placed[cost.op]))
     return found
+
+
+def _slices(plan: Plan) -> dict[int, int]:
+    """Op that runs depth first → the slices of rows that it runs in."""
+    if plan.lowered is None:
+        return {}
+    schedule = plan.lowered.context.plan
+    runs = Counter(
+        origin
+        for origin, placed in zip(schedule.origin, schedule.placed, strict=True)
+        if placed.op.kind == plan.graph.ops[origin].kind
+    )
+    tiles = {index: sum(part.tiles[index] for part in plan.parts) for index in runs}
+    return {index: count // tiles[index] for index, count in runs.items() if count > tiles[index]}
 
 
 def _loading(placed: Placed, graph: Graph) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opscope.compiler.passes.rows import row_axes, rows_needed
+from opscope.compiler.phases import phase_text
 from opscope.core.meaning import Carries
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
@@ -88,3 +89,10 @@ def test_a_group_saves_more_than_it_computes_again() -> None:
     target = small_target(local_bytes=160 * KB, weight_bytes=8 * KB)
     built = build(draw.graph(data), target, cores=1)
     assert [placed.op.kind for placed in built.schedule.placed] == ["conv", "conv"]
+
+
+def test_phases_say_in_how_many_slices_an_op_runs() -> None:
+    built = build(residual(1, 64, 16), small_target(local_bytes=128 * KB, weight_bytes=8 * KB), parts=whole_batch)
+    slices = sum(placed.op.kind == "add" for placed in built.schedule.placed)
+    assert slices > 1
+    assert phase_text("tile", built.passed).splitlines()[-1].endswith(f"slices={slices}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
-from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words
+from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words, spelt_as
 from ...core.errors import UsageError, printable
 from ...graph.graph import DType
 from ...options import DEFAULT_OVERLAP_PARTS, CompileOptions, RunOptions
@@ -24,6 +24,8 @@ from .configs import (
     read_partition,
     read_specializations,
 )
+from .spelling import RUNNER as RUNNER_WORDS
+from .spelling import compiler_words, spelt_for_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +39,7 @@ DEFAULT_TARGET, SEVERAL_DEVICES_TARGET = "aic100-std", "aic100-ultra"
 _SWITCH = Takes.NOTHING
 _OWN = "accepted; the simulated compiler decides this by itself"
 _NONE = "accepted; it has no effect on the simulated device"
+_HALF_PRODUCTS = "-mxfp6-matmul: products run in f16, and so does all f32, as with -convert-to-fp16"
 SINGLE_FLOATS = "f32 stays f32, which the HVX alone has: -convert-to-fp16 runs it as f16"
 _SAME_INPUTS = "every inference has the same inputs: outputs are written once"
 _INPUTS = "accepted; times do not depend on the values of inputs, which are bounded random"
@@ -152,6 +155,7 @@ class CompileCall:
     perf_metrics: bool
     perf_warnings: bool
     notes: tuple[str, ...]
+    spelling: Mapping[str, str]  # our words → those of this line
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,8 @@ def call_of(found: Words) -> CompileCall:
     partition = _partition(found)
     symbols = _symbols(found) | _shapes(found)
     half, mxfp6 = found.on("half"), found.on("mxfp6")
+    if mxfp6 and "half" not in found.values:
+        found.notes.append(_HALF_PRODUCTS)
     return CompileCall(
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
@@ -205,6 +211,7 @@ def call_of(found: Words) -> CompileCall:
         perf_metrics=found.on("perf_metrics"),
         perf_warnings=found.on("perf_warnings"),
         notes=tuple(found.notes),
+        spelling=compiler_words(None if partition is None else Path(found.values["partition"][-1])),
     )
 
 
@@ -257,7 +264,8 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
         found.notes.append(
             f"-write-output-dir={outputs}: outputs go to -aic-profiling-out-dir, like all files of a run"
         )
-    _needed(found, "folder", "qaic-runner", "--test-data=DIR")
+    if not all(found.values.get("folder", [""])):
+        raise UsageError("qaic-runner: no --test-data; expected --test-data=DIR")
     given, listed = tuple(map(Path, found.values.get("inputs", []))), found.last("input_list")
     folders = tuple(_specialized(found, Path(folder)) for folder in found.values["folder"])
     if len(folders) > 1 and (given or listed or outputs):
@@ -266,27 +274,34 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
         raise UsageError("-i and -aic-batch-json-input exclude each other; expected one of them")
     if (given or listed) and outputs is None and "save_outputs" not in found.values:
         found.notes.append("times do not depend on the values of inputs: -write-output-dir=DIR writes what they give")
+    with spelt_as(RUNNER_WORDS):
+        options = _run_options(found, outputs)
     return RunnerCall(
         folders=folders,
         inputs=given,
         input_list=None if listed is None else Path(listed),
-        options=RunOptions(
-            num_iter=found.number("num_iter", "--num-iter"),
-            time=found.seconds("time", "--time"),
-            activations=found.number("activations", "-a") or 1,
-            set_size=found.number("set_size", "-S") or 10,
-            threads=found.number("threads", "-T") or 4,
-            profile=tuple(
-                dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
-            ),
-            out_dir=Path(found.last("out_dir") or outputs or "."),
-            num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
-            start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
-            start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
-            seed=found.number("seed", "--seed", least=0) or 0,
-            save_outputs=outputs is not None or "save_outputs" in found.values,
-        ),
+        options=options,
         notes=tuple(found.notes),
+    )
+
+
+def _run_options(found: Words, outputs: str | None) -> RunOptions:
+    """What the runner's words ask for, beside programs and inputs."""
+    return RunOptions(
+        num_iter=found.number("num_iter", "--num-iter"),
+        time=found.seconds("time", "--time"),
+        activations=found.number("activations", "-a") or 1,
+        set_size=found.number("set_size", "-S") or 10,
+        threads=found.number("threads", "-T") or 4,
+        profile=tuple(
+            dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
+        ),
+        out_dir=Path(found.last("out_dir") or outputs or "."),
+        num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
+        start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
+        start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
+        seed=found.number("seed", "--seed", least=0) or 0,
+        save_outputs=outputs is not None or "save_outputs" in found.values,
     )
 
 
@@ -301,7 +316,9 @@ def compile_programs(call: CompileCall) -> Iterator[tuple[Path | None, Compiled]
     for number, each in enumerate(call.specializations or (Specialization("", {}),)):
         folder = None if call.output is None else call.output / specialization_folder(number)
         options = replace(call.options, shapes={**(call.options.shapes or {}), **each.sizes} or None)
-        yield folder, compile_model(call.model, target, options, output=folder)
+        with spelt_for_compiler(call.spelling):
+            compiled = compile_model(call.model, target, options, output=folder)
+        yield folder, compiled
     if call.output is not None:
         _remove_old(call.output, max(1, len(call.specializations)))
 
@@ -330,14 +347,14 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
     from ...workflows import execution, programs_together
     from .inputs import given_inputs, listed_inputs
 
-    if len(call.folders) > 1:
-        return programs_together.run_programs(call.folders, call.options, progress=progress)
-    (folder,) = call.folders
-    inputs = None
-    if call.inputs or call.input_list is not None:
-        programs = [each.program for each in execution.load_programs(folder)]
-        inputs = listed_inputs(programs, call.input_list) if call.input_list else given_inputs(programs, call.inputs)
-    return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
+    with spelt_as(RUNNER_WORDS):
+        if len(call.folders) > 1:
+            return programs_together.run_programs(call.folders, call.options, progress=progress)
+        (folder,), files, inputs = call.folders, call.input_list, None
+        if call.inputs or files is not None:
+            programs = [each.program for each in execution.load_programs(folder)]
+            inputs = listed_inputs(programs, files) if files else given_inputs(programs, call.inputs)
+        return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
 
 
 def _specialized(found: Words, folder: Path) -> Path:
@@ -372,6 +389,9 @@ def _symbols(found: Words) -> dict[str, tuple[int, ...]]:
         name, _, size = text.rpartition(",")
         if not name or not (size.isascii() and size.isdecimal()):
             raise UsageError(f"-onnx-define-symbol={printable(text)}: expected NAME,SIZE such as batch_size,8")
+        if sizes.get(name, (int(size),)) != (int(size),):
+            before = f"{printable(name)} was {sizes[name][0]} before"
+            raise UsageError(f"-onnx-define-symbol={printable(text)}: {before}; expected one size")
         sizes[name] = (int(size),)
     return sizes
 

@@ -92,6 +92,13 @@ def test_formats_of_weights_and_caches_reach_their_parameters() -> None:
     assert (plain.precision, plain.kv_cache, plain.retained_state) == (None, "as-is", False)
 
 
+def test_products_in_mxfp6_run_in_f16_and_so_does_everything_else() -> None:
+    assert compiled("-mxfp6-matmul", "-convert-to-fp16").notes == ()
+    assert compiled("-mxfp6-matmul").notes == (
+        "-mxfp6-matmul: products run in f16, and so does all f32, as with -convert-to-fp16",
+    )
+
+
 def test_without_convert_to_fp16_floats_keep_their_type() -> None:
     assert compiled().keeps_floats
     assert not compiled("-convert-to-fp16").keeps_floats
@@ -208,6 +215,7 @@ def test_outputs_are_saved_when_their_folder_is_named() -> None:
         (("-stats-level",), r"^qaic-compile: -stats-level: no value; expected -stats-level=VALUE"),
         (("-stats-level=high",), r"^-stats-level=high: expected a whole number of at least 0"),
         (("-aic-num-cores=0",), r"^-aic-num-cores=0: expected a whole number of at least 1"),
+        (("-onnx-define-symbol=b,1", "-onnx-define-symbol=b,2"), r"^-onnx-define-symbol=b,2: b was 1 before; expected"),
     ],
 )
 def test_a_compile_line_that_is_wrong_says_what_would_be_right(words: tuple[str, ...], message: str) -> None:
@@ -228,6 +236,8 @@ def test_a_compile_line_that_is_wrong_says_what_would_be_right(words: tuple[str,
         ),
         (("-n", "many"), r"^--num-iter=many: expected a whole number of at least 1"),
         (("--time=soon",), r"^--time=soon: expected a number"),
+        (("--time=nan",), r"^--time=nan: expected a positive number of seconds"),
+        (("-a", "5000"), r"^-a=5000: out of range; expected 1 to 4096"),
     ],
 )
 def test_a_runner_line_that_is_wrong_says_what_would_be_right(words: tuple[str, ...], message: str) -> None:

@@ -43,7 +43,7 @@ _HALF_PRODUCTS = "-mxfp6-matmul: products run in f16, and so does all f32, as wi
 SINGLE_FLOATS = "f32 stays f32, which the HVX alone has: -convert-to-fp16 runs it as f16"
 _SAME_INPUTS = "every inference has the same inputs: outputs are written once"
 _INPUTS = "accepted; times do not depend on the values of inputs, which are bounded random"
-
+_QUANTIZED = "the model runs in i8, as a quantiser leaves it; no value is looked at"
 
 COMPILE: tuple[Flag, ...] = (
     Flag(("model", "m"), "model"),
@@ -71,6 +71,8 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("network-specialization-config",), "specializations"),
     Flag(("retained-state",), "retained", _SWITCH),
     Flag(("mxfp6-matmul",), "mxfp6", _SWITCH),
+    Flag(("convert-to-quantize",), "quantize", _SWITCH, _QUANTIZED),
+    Flag(("load-profile",), "profile", note=_QUANTIZED),
     Flag(("mxint8-kv-cache",), "mxint8", _SWITCH),
     *noted(
         _SWITCH,
@@ -94,7 +96,7 @@ COMPILE: tuple[Flag, ...] = (
         Takes.VALUE,
         _NONE,
         "aic-op-stats-verbosity aic-profiling-start-iter aic-profiling-num-samples aic-profiling-out-dir "
-        "compile-thread-count quantization-schema quantization-precision quantization-calibration load-profile",
+        "compile-thread-count quantization-schema quantization-precision quantization-calibration",
     ),
 )
 
@@ -182,9 +184,7 @@ def call_of(found: Words) -> CompileCall:
         level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
     partition = _partition(found)
     symbols = _symbols(found) | _shapes(found)
-    half, mxfp6 = found.on("half"), found.on("mxfp6")
-    if mxfp6 and "half" not in found.values:
-        found.notes.append(_HALF_PRODUCTS)
+    half = found.on("half")
     return CompileCall(
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
@@ -195,7 +195,7 @@ def call_of(found: Words) -> CompileCall:
             parallel="pipeline" if partition is not None and partition.is_pipeline else "auto",
             batch=found.number("batch", "-batchsize"),
             shapes=symbols or None,
-            precision="mxfp6" if mxfp6 else "f16" if half else None,
+            precision=_precision(found),
             retained_state=found.on("retained"),
             channel_parts=found.number("channel_parts", "-mos"),
             overlap_parts=found.number("overlap_parts", "-ols") or DEFAULT_OVERLAP_PARTS,
@@ -213,6 +213,16 @@ def call_of(found: Words) -> CompileCall:
         notes=tuple(found.notes),
         spelling=compiler_words(None if partition is None else Path(found.values["partition"][-1])),
     )
+
+
+def _precision(found: Words) -> str | None:
+    """The precision that the flags ask for; None: the types of the file."""
+    mxfp6, half, quantized = found.on("mxfp6"), found.on("half"), found.on("quantize") or "profile" in found.values
+    if mxfp6 and quantized:
+        raise UsageError("-mxfp6-matmul: weights that are quantised have 8 bits; expected it without quantisation")
+    if mxfp6 and "half" not in found.values:
+        found.notes.append(_HALF_PRODUCTS)
+    return "mxfp6" if mxfp6 else "i8" if quantized else "f16" if half else None
 
 
 def _partition(found: Words) -> Partition | None:

@@ -38,6 +38,14 @@ RUNNER = {
     "start-delay": "--aic-profiling-start-delay",
     "seed": "--seed",
 }
+SESSION = {
+    **{ours: theirs.lstrip("-").replace("-", "_") for ours, theirs in _COMPILER.items()},
+    "--precision f16": "convert_to_fp16",
+    "--precision": "precision",
+    "--kv-cache": "kv_cache",
+    "--batch": "batch_size",
+    "--shape": "shapes",
+}
 
 
 def compiler_words(partition: Path | None = None) -> dict[str, str]:

@@ -99,6 +99,19 @@ def test_products_in_mxfp6_run_in_f16_and_so_does_everything_else() -> None:
     )
 
 
+def test_quantisation_of_the_vendor_is_i8() -> None:
+    assert compiled("-convert-to-quantize").options.precision == "i8"
+    call = compiled("-load-profile=ranges.yaml", "-convert-to-fp16")
+    assert call.options.precision == "i8"
+    assert call.notes == (
+        "-load-profile=ranges.yaml: the model runs in i8, as a quantiser leaves it; no value is looked at",
+    )
+    with pytest.raises(
+        UsageError, match=r"^-mxfp6-matmul: weights that are quantised have 8 bits; expected it without"
+    ):
+        compiled("-convert-to-quantize", "-mxfp6-matmul")
+
+
 def test_without_convert_to_fp16_floats_keep_their_type() -> None:
     assert compiled().keeps_floats
     assert not compiled("-convert-to-fp16").keeps_floats

@@ -114,11 +114,13 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("aic-profiling-start-iter",), "start_iter"),
     Flag(("aic-profiling-start-delay",), "start_delay"),
     Flag(("write-output-dir",), "output_dir"),
-    Flag(("write-output-num-samples", "write-output-start-iter"), "save_outputs", note=_SAME_INPUTS),
+    Flag(("write-output-num-samples",), "save_outputs", note=_SAME_INPUTS),
+    Flag(("write-output-start-iter",), "first_output"),
     Flag(("seed",), "seed"),  # ours
     Flag(("aic-device-id", "device-id", "dev", "d"), "", note="accepted; the device is simulated"),
     Flag(("dev-list", "D"), "", note="accepted; a program for several devices runs on as many simulated ones"),
     Flag(("unbound-random",), "", _SWITCH, _INPUTS),
+    Flag(("bound-random",), "", _SWITCH),  # as it is without being asked
     Flag(("i", "input-file"), "inputs"),
     Flag(("aic-batch-json-input",), "input_list"),
     Flag(("specialization",), "specialization"),  # ours: which of a program's specializations runs
@@ -168,6 +170,8 @@ class RunnerCall:
     options: RunOptions
     inputs: tuple[Path, ...]  # in the order of the program's inputs; empty: random ones
     input_list: Path | None  # JSON with files by name
+    outputs: Path | None  # where outputs go; None: none are written
+    first_output: int  # number of the inference that their files are named after
     notes: tuple[str, ...]
 
 
@@ -269,11 +273,9 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     found = read_words("qaic-runner", RUNNER, words)
     if found.help:
         return None
-    outputs = found.last("output_dir")
-    if outputs is not None and found.last("out_dir") not in (None, outputs):
-        found.notes.append(
-            f"-write-output-dir={outputs}: outputs go to -aic-profiling-out-dir, like all files of a run"
-        )
+    first = found.number("first_output", "-write-output-start-iter", least=0)
+    saves = bool({"output_dir", "save_outputs", "first_output"} & found.values.keys())
+    outputs = Path(found.last("output_dir") or ".") if saves else None
     if not all(found.values.get("folder", [""])):
         raise UsageError("qaic-runner: no --test-data; expected --test-data=DIR")
     given, listed = tuple(map(Path, found.values.get("inputs", []))), found.last("input_list")
@@ -282,20 +284,22 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
         raise UsageError("-i and -write-output-dir: several programs run at once; expected one -t with them")
     if given and listed:
         raise UsageError("-i and -aic-batch-json-input exclude each other; expected one of them")
-    if (given or listed) and outputs is None and "save_outputs" not in found.values:
+    if (given or listed) and outputs is None:
         found.notes.append("times do not depend on the values of inputs: -write-output-dir=DIR writes what they give")
     with spelt_as(RUNNER_WORDS):
-        options = _run_options(found, outputs)
+        options = _run_options(found, saves=saves)
     return RunnerCall(
         folders=folders,
         inputs=given,
         input_list=None if listed is None else Path(listed),
         options=options,
+        outputs=outputs,
+        first_output=first or 0,
         notes=tuple(found.notes),
     )
 
 
-def _run_options(found: Words, outputs: str | None) -> RunOptions:
+def _run_options(found: Words, *, saves: bool) -> RunOptions:
     """What the runner's words ask for, beside programs and inputs."""
     return RunOptions(
         num_iter=found.number("num_iter", "--num-iter"),
@@ -306,12 +310,12 @@ def _run_options(found: Words, outputs: str | None) -> RunOptions:
         profile=tuple(
             dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
         ),
-        out_dir=Path(found.last("out_dir") or outputs or "."),
+        out_dir=Path(found.last("out_dir") or "."),
         num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
         start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
         start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
         seed=found.number("seed", "--seed", least=0) or 0,
-        save_outputs=outputs is not None or "save_outputs" in found.values,
+        save_outputs=saves,
     )
 
 
@@ -356,6 +360,7 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
     """One program, with its inputs where they are given; or several beside each other."""
     from ...workflows import execution, programs_together
     from .inputs import given_inputs, listed_inputs
+    from .raw_outputs import write_raw
 
     with spelt_as(RUNNER_WORDS):
         if len(call.folders) > 1:
@@ -364,7 +369,11 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
         if call.inputs or files is not None:
             programs = [each.program for each in execution.load_programs(folder)]
             inputs = listed_inputs(programs, files) if files else given_inputs(programs, call.inputs)
-        return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
+        ran = execution.run_program(folder, call.options, inputs=inputs, outputs_to=call.outputs, progress=progress)
+        if call.outputs is None or ran.interrupted:
+            return (ran,)
+        raw = write_raw(call.outputs, ran.outputs or {}, inference=call.first_output)
+        return (replace(ran, written=(*ran.written, *raw)),)
 
 
 def _specialized(found: Words, folder: Path) -> Path:

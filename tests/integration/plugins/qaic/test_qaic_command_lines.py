@@ -249,6 +249,13 @@ def test_outputs_are_those_of_the_given_input(
         out.mkdir()
         assert run("qaic-runner", "-t", built, "-n", 1, f"{name}={tmp_path / file}", f"--write-output-dir={out}") == 0
         assert np.load(out / "output-y.npy") == pytest.approx(given @ weights, rel=1e-5)
+        raw = np.fromfile(out / "y-activation-0-inf-0.bin", np.float32)
+        assert raw.tobytes() == np.load(out / "output-y.npy").tobytes()
+    stats = tmp_path / "stats"
+    stats.mkdir()
+    latency = ("--aic-profiling-type=latency", f"--aic-profiling-out-dir={stats}")
+    assert run("qaic-runner", "-t", built, "-n", 1, *latency, f"--write-output-dir={out}") == 0
+    assert [file.suffix for file in stats.iterdir()] == [".txt"]
     capsys.readouterr()
     (tmp_path / "short.raw").write_bytes(b"abcd")
     assert run("qaic-runner", "-t", built, "-i", tmp_path / "short.raw", f"--write-output-dir={tmp_path}") == 2

@@ -207,12 +207,12 @@ def test_streams_and_formats_of_old_are_files_of_ours() -> None:
     assert call.options.profile == ("latency", "trace", "stats")
 
 
-def test_outputs_are_saved_when_their_folder_is_named() -> None:
-    call = ran("--write-output-dir=out")
-    assert (call.options.save_outputs, call.options.out_dir) == (True, Path("out"))
-    other = ran("--write-output-dir=out", "--aic-profiling-out-dir=stats")
-    assert other.options.out_dir == Path("stats")
-    assert "outputs go to -aic-profiling-out-dir" in other.notes[0]
+def test_outputs_go_to_their_own_folder() -> None:
+    assert (ran().outputs, ran().options.save_outputs) == (None, False)
+    call = ran("--write-output-dir=out", "--aic-profiling-out-dir=stats", "--write-output-start-iter=5")
+    assert (call.options.save_outputs, call.outputs, call.first_output) == (True, Path("out"), 5)
+    assert (call.options.out_dir, call.notes) == (Path("stats"), ())
+    assert ran("--write-output-num-samples=2").outputs == Path()
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import printable
 from .command import write_result
+from .vendor_flags import respelt
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..workflows.execution import RunOutcome
     from ..workflows.model_compiler import Compiled
 
 
-def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeline: Path | None = None) -> None:
-    """Print what the user asked to see of a compiled program."""
+def report_compiled(
+    compiled: Compiled,
+    *,
+    metrics: bool,
+    warnings: bool,
+    timeline: Path | None = None,
+    spelling: Mapping[str, str] | None = None,
+) -> None:
+    """Print what the user asked to see of a compiled program; notes in words of `spelling`, ours → theirs."""
     from ..core.units import format_bytes
     from ..machine.target import Holds
     from ..recording.unknown import unknown_of
@@ -37,7 +47,7 @@ def report_compiled(compiled: Compiled, *, metrics: bool, warnings: bool, timeli
     if metrics and target.local is not None:
         MemoryMetricsText(local=target.local.name, outer=outer).render(program, sys.stdout)
     for note in program.notes:
-        print(f"note: {printable(note, 300)}", file=sys.stderr)
+        print(f"note: {respelt(printable(note, 300), spelling or {})}", file=sys.stderr)
     for warning in compiled.warnings if warnings else ():
         cost = "cost unknown" if warning.cycles is None else f"{warning.cycles:,.0f} cycles"
         print(f"warning: {warning.kind}: {warning.op[:100]}: {warning.text}; {cost}")

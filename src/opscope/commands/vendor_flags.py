@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 
-from ..core.errors import UsageError, printable
+from ..core.errors import ProfilerError, UsageError, printable
 
 
 class Takes(Enum):
@@ -43,9 +45,16 @@ class Words:
     values: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     help: bool = False
+    spelt: dict[str, str] = field(default_factory=dict)  # parameter → the flag as it was given last
 
     def last(self, parameter: str) -> str | None:
-        return self.values[parameter][-1] if parameter in self.values else None
+        """The value of a flag; of one that was given several, the last, with a note."""
+        given = self.values.get(parameter, [])
+        if len(set(given)) > 1:
+            flag = self.spelt.get(parameter, parameter)
+            note = f"{flag}: given {len(given)} times; the last counts, {printable(given[-1])}"
+            self.notes += [] if note in self.notes else [note]
+        return given[-1] if given else None
 
     def on(self, parameter: str) -> bool:
         return self.last(parameter) == "true"
@@ -109,6 +118,7 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positi
 def _add_value(found: Words, flag: Flag, word: str, value: str) -> None:
     if flag.parameter:
         found.values.setdefault(flag.parameter, []).append(value)
+        found.spelt[flag.parameter] = printable(word.partition("=")[0])
     if flag.note:
         found.notes.append(f"{printable(word)}: {flag.note}")
 
@@ -124,3 +134,34 @@ def _unknown_flag(tool: str, word: str, known: list[str]) -> UsageError:
     dashes = word[: len(word) - len(word.lstrip("-"))]
     hint = ", ".join(f"{dashes}{name}" for name in near) or f"one that `opscope {tool} --help` lists"
     return UsageError(f"{tool}: {printable(word)}: no such flag; expected {hint}")
+
+
+@contextmanager
+def spelt_as(words: Mapping[str, str]) -> Iterator[None]:
+    """Errors from below name options as this command line spells them.
+
+    `words` is ours → theirs. Flags, and commands between ticks, are replaced wherever they stand; other words at the
+    start of a message, where it names what is wrong: `activations 0: …` → `-a=0: …`.
+    """
+    try:
+        yield
+    except ProfilerError as error:
+        error.args = (respelt(str(error), words),)
+        raise
+
+
+def respelt(text: str, words: Mapping[str, str]) -> str:
+    """A message with words of the command line for ours, longer ones first."""
+    for ours in sorted(words, key=len, reverse=True):
+        theirs = words[ours]
+        joined = "=" if theirs.startswith("-") and "=" not in theirs else " "
+        if ours.startswith(("-", "`")):
+            found = rf"(?<![\w-]){re.escape(ours)}(?![\w-])(?: (?=\w))?"
+        else:
+            found = rf"^{re.escape(ours)} (?=-?(?:[\d.]|nan|inf))"
+
+        def spelt(match: re.Match[str], by: str = theirs, joined: str = joined) -> str:
+            return by + joined if match[0].endswith(" ") else by
+
+        text = re.sub(found, spelt, text)
+    return text

@@ -44,6 +44,7 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
         constants_bytes=parameter_bytes(plan.graph),
         local_bytes=tuple(memory.peak + lowering.weights.reserved_bytes for memory in lowering.tensors.memory),
         local_capacity=lowering.context.capacity,
+        staying_bytes=lowering.weights.staying_bytes,
         traffic=tuple(rows),
         first_read=resident,
         barriers=int(((table["group"] == 0) & (table["route"] < 0)).sum()),

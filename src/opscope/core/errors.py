@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class ProfilerError(Exception):
@@ -23,6 +23,17 @@ class FileError(ProfilerError):
 
 class ModelError(FileError):
     """The model file breaks its format, or says too little to be profiled."""
+
+
+class OpenDimensionsError(ModelError):
+    """Dimensions that neither the file nor the user sizes; `flags` are options that do, as an example.
+
+    `symbols` are the same sizes by name, empty where a dimension has none: other command lines ask for these.
+    """
+
+    def __init__(self, source: str, opened: str, flags: str, symbols: Mapping[str, int]) -> None:
+        self.flags, self.symbols = flags, dict(symbols)
+        super().__init__(source, "", f"{opened}, for example {flags}")
 
 
 class TargetError(FileError):

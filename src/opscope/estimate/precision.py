@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..core.errors import UsageError, did_you_mean, printable
 from ..core.precisions import PRECISIONS
-from ..graph.graph import DType, Graph
+from ..graph.graph import DType, Graph, Note
 from ..machine import catalogue as targets
 from ..machine.target import ANY, Engine, Target
 from ..options import KV_CACHES
@@ -102,13 +102,22 @@ def _check(target: Target, precision: str) -> None:
 def in_precision(graph: Graph, target: Target, precision: str | None, *, kv_cache: str = AS_IS) -> Graph:
     """The graph as a quantiser leaves it for a target: with the ops and the types of storage that the choices bring."""
     if kv_cache != AS_IS:
-        graph = store_cache(graph)
+        problem = "the model gives no cache of keys and values out again; nothing is stored so"
+        graph = _stored(store_cache(graph), _BY_LABEL[kv_cache], f"--kv-cache {kv_cache}: {problem}")
     if precision is None:
         return graph
     dtype, weights = _types(precision)
     if dtype is DType.MXFP6:
-        return store_weights(graph)
+        problem = "no matrix product has weights of a float type; nothing is stored so"
+        return _stored(store_weights(graph), dtype, f"--precision {precision}: {problem}")
     return quantise(graph, target, dtype, weights) if dtype.is_number and not dtype.is_float else graph
+
+
+def _stored(graph: Graph, dtype: DType, otherwise: str) -> Graph:
+    """The graph, with a note where none of its tensors is stored in the format that was asked for."""
+    if any(tensor.dtype is dtype for tensor in graph.tensors):
+        return graph
+    return replace(graph, notes=(*graph.notes, Note("nothing-stored", otherwise)))
 
 
 def _types(precision: str) -> tuple[DType, DType]:

@@ -45,6 +45,7 @@ ABSENT = -1
 # Codes of notes that every figure rests on: what a reader assumed where a file is open, or took from a run.
 ASSUMING = frozenset(
     {"open-batch", "repeated-symbol", "fixed-batch", "shapes-from-run", "both-branches", "runs-as"}
+    | {"nothing-stored"}
     | {"random-calibration", "random-weights", "example-inputs"}
 )
 

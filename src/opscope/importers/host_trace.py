@@ -21,6 +21,7 @@ from ..recording.trace import COUNTER, EDGE, NONE, Lane, LaneNumbers, SpanKind, 
 _MOST_BYTES = 1 << 31
 _LONGEST_NS = 2**62
 _OWNER = re.compile(r"Activation (\d{1,9}) ")
+_DEVICE = re.compile(r"_Core_\d+\]?$| Device \d+$")  # how processes of cores and devices are called
 
 
 class ActivationError(UsageError):
@@ -56,6 +57,8 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int, activation
     lanes = LaneNumbers()
     rows = []
     threads = _threads(file.traceEvents)
+    if file.traceEvents and not threads:
+        raise UsageError(f"{path}: no event of a host; expected the trace that the run wrote, with its stages")
     owners = {thread: int(found[1]) for thread in threads if (found := _OWNER.match(thread))}
     if owners and activation not in owners.values():
         known = ", ".join(map(str, sorted(set(owners.values()))))
@@ -97,10 +100,11 @@ def _threads(events: list[_Event]) -> dict[str, list[_Event]]:
     """Events by the name of their thread; of a trace that also has the device in it, those of the host alone."""
     processes = {e.pid: str(e.args.get("name", "")) for e in events if e.ph == "M" and e.name == "process_name"}
     host = {pid for pid, name in processes.items() if name.upper().startswith("HOST")}
+    device = {pid for pid, name in processes.items() if _DEVICE.search(name)}
     names = {(e.pid, e.tid): str(e.args.get("name", "")) for e in events if e.ph == "M" and e.name == "thread_name"}
     found: dict[str, list[_Event]] = {}
     for event in events:
-        if event.ph in ("X", "B", "E") and (not host or event.pid in host):
+        if event.ph in ("X", "B", "E") and (event.pid in host if host else event.pid not in device):
             name = names.get((event.pid, event.tid)) or f"host {event.pid}/{event.tid}"
             found.setdefault(printable(name, 200), []).append(event)
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from importlib import import_module
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..core.errors import UsageError, did_you_mean, printable
@@ -74,7 +75,19 @@ def chosen(kind: type[Options], options: Options | None, named: Mapping[str, obj
             raise UsageError(f"option {printable(name)!r}: not known; {hint}expected one of {', '.join(known)}")
     if options is not None and not isinstance(options, kind):
         raise UsageError(f"options {printable(repr(options))}: expected {kind.__name__}")
+    for each in fields(kind):
+        _check_number(each.name, str(each.type), named.get(each.name))
     return replace(kind() if options is None else options, **named)
+
+
+def _check_number(name: str, kind: str, value: object) -> None:
+    """Refuse what is no number where one is meant: its range could not be checked."""
+    whole = kind.removesuffix(" | None")
+    if value is None or whole not in ("int", "float"):
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral if whole == "int" else Real):
+        expected = "a whole number" if whole == "int" else "a number"
+        raise UsageError(f"option {name}: found {printable(repr(value))}; expected {expected}")
 
 
 def part_of(kind: type[Options], whole: DataclassInstance) -> Options:

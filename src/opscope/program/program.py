@@ -191,6 +191,7 @@ class MemoryMetrics:
     barriers: int
     macs: int
     size_histogram: Mapping[int, int]  # output elements → ops
+    staying_bytes: int = 0  # of local memory, on every lane: constants that stay from inference to inference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

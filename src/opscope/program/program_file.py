@@ -278,6 +278,7 @@ def _metrics(fields: dict[str, object]) -> MemoryMetrics:
         barriers=_integer(fields["barriers"]),
         macs=_integer(fields["macs"]),
         size_histogram={int(size): _integer(count) for size, count in _mapping(fields["size_histogram"]).items()},
+        staying_bytes=_integer(fields.get("staying_bytes", 0)),  # of older files: not told
     )
 
 

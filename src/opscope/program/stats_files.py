@@ -13,6 +13,7 @@ _NAME = re.compile(
     r"(?P<stem>aic-profiling-program-(?P<program>\d{1,9})-activation-(?P<activation>\d{1,9})-inf-(?P<inference>\d{1,9})"
     r"-(?P<network>.+?)(?:_slice(?P<slice>\d{1,5}))?)-aiccyclecounts(?:_[^/]*)?\.bin"
 )
+_TRACE = re.compile(r"aic-profiling-program-(\d{1,9})-trace\.json")
 EXPECTED = "aic-profiling-program-<P>-activation-<A>-inf-<I>-<Network>-aiccyclecounts.bin"
 
 
@@ -47,6 +48,12 @@ class Sample:
 def plain_name(network: str) -> str:
     """A name from a model as file names spell it: without characters that mean something to a file system."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", network)[:100].lstrip(".") or "network"
+
+
+def program_of_trace(path: Path) -> int | None:
+    """The number of the program that a run wrote a timeline of, as its name says; None: it says nothing."""
+    match = _TRACE.fullmatch(path.name)
+    return None if match is None else int(match[1])
 
 
 def find_samples(folder: Path) -> list[Sample]:

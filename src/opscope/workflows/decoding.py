@@ -40,7 +40,7 @@ from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..program.specializations import specialization_files
-from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name
+from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name, program_of_trace
 from ..recording.build import to_run
 from ..recording.folder_reader import read_run
 from ..recording.folder_writer import RunFolder, write_part
@@ -72,6 +72,7 @@ class SampleOutcome:
     notes: list[str] = field(default_factory=list)
     summary: Summary | None = None
     origin: int = 0
+    program: int = 0  # its number in the run, as file names have it
     activation: int = 0
     inferences: tuple[int, ...] = ()
 
@@ -118,6 +119,7 @@ class Decoder:
             return outcome
         outcome.origin = origin_tick(buffer for _, buffer in buffers)
         outcome.activation = buffers[0][1].capture.activation
+        outcome.program = buffers[0][0].program
         decoded: list[_Decoded] = []
         for file, buffer in buffers:
             trace = decode_trace(self.program, buffer, self.lanes, origin=outcome.origin, provenance=PROVENANCE)
@@ -233,11 +235,17 @@ class Decoder:
 
     def _with_host(self, trace: Trace, outcome: SampleOutcome) -> Trace:
         """Host spans near the sample, on its axis; the axis starts with the first of all."""
-        if self.options.host_trace is None:
+        file = self.options.host_trace
+        if file is None:
+            return trace
+        program = program_of_trace(file)
+        if program not in (None, outcome.program):
+            wanted = f"of program {program}; expected the host trace of program {outcome.program}"
+            outcome.warnings.append(f"{file}: {wanted}; it is left out")
             return trace
         try:
             host = read_host_trace(
-                self.options.host_trace,
+                file,
                 stats_hz=self.program.stats_hz,
                 origin_tick=outcome.origin,
                 activation=outcome.activation,
@@ -248,7 +256,7 @@ class Decoder:
         near = _near(host, int(trace.spans["end_ns"].max(initial=0)))
         if not near.any():
             outcome.warnings.append(
-                f"{self.options.host_trace}: no event at the time of the samples; expected times in microseconds of "
+                f"{file}: no event at the time of the samples; expected times in microseconds of "
                 "the statistics timer, or otherData.ticks_at_zero"
             )
             return trace

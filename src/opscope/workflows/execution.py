@@ -266,17 +266,22 @@ def run_program(
     options: RunOptions,
     *,
     inputs: Mapping[str, str | Path | Array] | None = None,
+    outputs_to: Path | None = None,
     progress: Progress | None = None,
 ) -> RunOutcome:
-    """Run the program in a folder or file many times; write what is asked for; say what it comes to."""
+    """Run the program in a folder or file many times; write what is asked for; say what it comes to.
+
+    Outputs that are to be saved go where all files of the run go, or to a folder of their own, `outputs_to`.
+    """
     from ..device.host.inputs import check_inputs
 
     given = _arrays_of(inputs)
     loaded, notes = load_fitting(place, given)
     check_run(loaded, options)
+    _check_output_folder(outputs_to or options.out_dir)
     arrays = None if given is None else check_inputs(loaded.program, given)
     outputs = _outputs_of(loaded, arrays, seed=options.seed) if options.save_outputs else None
-    outcome = execute(loaded, options, outputs=outputs, progress=progress)
+    outcome = execute(loaded, options, outputs=outputs, outputs_to=outputs_to, progress=progress)
     return replace(outcome, notes=(*notes, *outcome.notes))
 
 
@@ -291,6 +296,7 @@ def execute(
     options: RunOptions,
     *,
     outputs: Mapping[str, Output] | None = None,
+    outputs_to: Path | None = None,
     progress: Progress | None = None,
     share: Share | None = None,
 ) -> RunOutcome:
@@ -302,7 +308,8 @@ def execute(
     sampling = choose_samples(times, options)
     writer = ProfileWriter(execution, times, sampling, options.profile, options.out_dir, progress)
     writer.run()
-    unwritten = [] if writer.interrupted else write_outputs(writer, outputs or {})
+    kept = {} if writer.interrupted else outputs or {}
+    saved, unwritten = write_outputs(outputs_to or options.out_dir, kept)
     samples = writer.samples or _steady_sample(execution, times)
     return RunOutcome(
         program=loaded.program,
@@ -310,7 +317,7 @@ def execute(
         sampling=sampling,
         statistics=run_statistics(execution.program, times, samples),
         outputs=outputs,
-        written=tuple(writer.written),
+        written=(*writer.written, *saved),
         notes=(*loaded.program.notes, *unwritten, *_notes(execution, times, writer)),
         interrupted=writer.interrupted,
     )

@@ -89,8 +89,18 @@ class ModelCompiler:
             graph = graph_of(
                 self.model, shapes=options.shapes, batch=options.batch, shapes_from_run=options.shapes_from_run
             )
+            _check_has_data(graph)
             self._compilers[key] = Compiler(graph)
         return self._compilers[key]
+
+
+def _check_has_data(graph: Graph) -> None:
+    """Refuse a batch of nothing: every part of it would be nothing, too."""
+    first = graph.tensors[graph.inputs[0]] if graph.inputs else None
+    if first is not None and first.shape and first.shape[0] == 0:
+        shape = "x".join(map(str, first.shape))
+        problem = f"input {printable(first.name)!r} is {shape}, a batch of nothing; expected at least 1"
+        raise ModelError(printable(graph.source or graph.name, 200), "", problem)
 
 
 def _check_has_work(graph: Graph, program: Program) -> None:

@@ -203,19 +203,18 @@ def on_cores(trace: Trace, first: int, owner: str) -> Trace:
     return replace(trace, lanes=lanes, counters=counters)
 
 
-def write_outputs(writer: ProfileWriter, outputs: Mapping[str, Output]) -> list[str]:
-    """Write each output that has a form to save; return notes on the others."""
+def write_outputs(folder: Path, outputs: Mapping[str, Output]) -> tuple[list[Path], list[str]]:
+    """Write each output that has a form to save; return the files, and notes on the others."""
     from ..device.host.outputs import saved_form
 
-    notes = []
+    written, notes = [], []
     for file, (name, value) in zip(output_names(list(outputs)), outputs.items(), strict=True):
         try:
             form = saved_form(value)
         except UsageError as error:
             notes.append(f"output {printable(name)} is not saved: {error}")
             continue
-        if isinstance(form, dict):
-            writer.save(file.removesuffix(".npy") + ".npz", partial(_put_arrays, form))
-        else:
-            writer.save(file, partial(_put_array, form))
-    return notes
+        several = isinstance(form, dict)
+        written.append(folder / (file.removesuffix(".npy") + ".npz" if several else file))
+        write_whole(written[-1], partial(_put_arrays, form) if isinstance(form, dict) else partial(_put_array, form))
+    return written, notes

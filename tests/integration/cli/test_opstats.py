@@ -239,6 +239,16 @@ def test_host_events_stand_above_the_device_on_the_same_clock(kws: Path, tmp_pat
     assert min(e["ts"] for e in found if e["ph"] in "XC") >= 0
 
 
+def test_a_host_trace_of_another_program_is_left_out_with_a_word(
+    kws: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = tmp_path / "aic-profiling-program-3-trace.json"
+    host.write_text('{"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}')
+    assert opstats(kws, "-o", str(tmp_path), "--trace", "--host-trace", str(host)) == 0
+    told = f"{host}: of program 3; expected the host trace of program 0; it is left out"
+    assert told in capsys.readouterr().err
+
+
 def test_a_host_trace_of_another_clock_is_left_out_with_a_word(
     kws: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

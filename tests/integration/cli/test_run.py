@@ -377,7 +377,13 @@ def test_session_runs_times_and_profiles(models: Path, capsys: pytest.CaptureFix
         assert metrics["num_of_inferences"] == 31
         assert metrics["min_latency"] <= metrics["P50"] <= metrics["P999"] <= metrics["max_latency"]
         session.print_metrics()
-        assert capsys.readouterr().out.startswith("num_of_inferences     31\nmin_latency           ")
+        printed = capsys.readouterr().out
+        assert printed.startswith(
+            "Number of inferences utilized for calculation are 31\nMinimum latency observed 0.000"
+        )
+        assert f"\nP999 / 99.9% of inferences observed latency less than {metrics['P999']:.9f} s\n" in printed
+        assert printed.endswith(" s\nAll times are simulated on aic100-std.\n")
+        assert metrics["total_inference_time"] > seconds  # ten are on their way at a time
         trace = session.profile()
         assert trace.provenance == "simulated"
         assert {lane.name for lane in trace.lanes if lane.core == 1} >= {"HVX", "HMX", "DMAIssue"}

@@ -10,10 +10,12 @@ import pytest
 from opscope.estimate.block_formats import cached_tensors, store_cache, store_weights
 from opscope.estimate.estimator import estimate
 from opscope.estimate.placement import compute_dtype
+from opscope.estimate.precision import in_precision
 from opscope.estimate.price import Machine
 from opscope.estimate.traffic.stores import parameter_bytes
 from opscope.estimate.work import work_of
 from opscope.graph.graph import DType, Graph, Tensor
+from opscope.machine import catalogue
 from opscope.machine.target import Holds
 from support.build import Sketch, engine, figure, machine, memory
 
@@ -196,3 +198,12 @@ def test_what_is_no_cache_of_attention_is_left_alone(case: str) -> None:
         hidden = draw.dense(past, 32)
         graph = draw.graph(hidden, draw.dense(hidden, 4))
     assert store_cache(graph) is graph
+
+
+def test_a_model_that_has_nothing_to_store_in_a_format_is_told_so() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.op("relu", (draw.input(1, 8),), (1, 8)))
+    target = catalogue.load("aic100-std")
+    notes = in_precision(graph, target, "mxfp6", kv_cache="mxint8").assumptions
+    assert [note.partition(":")[0] for note in notes] == ["--kv-cache mxint8", "--precision mxfp6"]
+    assert in_precision(graph, target, "f16").assumptions == ()

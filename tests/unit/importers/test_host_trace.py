@@ -62,6 +62,22 @@ def test_of_a_trace_with_the_device_in_it_only_the_host_is_taken(tmp_path: Path)
     assert [name for _, name, _, _ in spans(read(tmp_path, events))] == ["submit"]
 
 
+def test_a_trace_of_devices_alone_is_no_host_trace(tmp_path: Path) -> None:
+    cores = [
+        {"ph": "M", "name": "process_name", "pid": 2000 + n, "args": {"name": name}}
+        for n, name in enumerate(
+            ("QAicGraph_Core_0", "Program:BenchmarkSet_10 [QAicGraph_Core_1]", "QAicGraph Device 0")
+        )
+    ]
+    events = [{"ph": "X", "name": "aicsoftmax", "pid": 2000 + n, "tid": 1, "ts": 1, "dur": 1} for n in range(3)]
+    with pytest.raises(
+        UsageError, match=r"no event of a host; expected the trace that the run wrote, with its stages$"
+    ):
+        read(tmp_path, cores + events)
+    other = [{"ph": "X", "name": "mine", "pid": 7, "tid": 1, "ts": 1, "dur": 1}]
+    assert [name for _, name, _, _ in spans(read(tmp_path, cores + events + other))] == ["mine"]
+
+
 def test_a_span_that_only_overlaps_goes_to_a_lane_of_its_own(tmp_path: Path) -> None:
     times = {"a": (0, 10), "b": (2, 3), "c": (8, 4), "d": (9, 1)}
     events = [{"ph": "X", "name": n, "pid": 1, "tid": 1, "ts": t, "dur": d} for n, (t, d) in times.items()]

@@ -13,7 +13,7 @@ from ...core.meaning import Does
 from ...core.units import format_counted, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
-from ..causes import CAUSES, COMPUTE, HOST, HOST_LINK, LAYOUT, LINK, MEMORY, cause_of_op, does_of
+from ..causes import CAUSES, COMPUTE, HOST, HOST_LINK, LAUNCH, LAYOUT, LINK, MEMORY, cause_of_op, does_of
 from ..data_types import computed_in_floats
 from ..op_bounds import bound_by_bytes
 from ..roofline import roofline
@@ -30,9 +30,17 @@ FAR_FACTOR = 2.0  # times its lower bound
 FAR_SHARE = 0.02  # of the wall time, that all such ops lose together
 MOST_NAMES = 200  # a what-if makes all of them free
 MOST_ENGINES = 2  # that are named
+PART_SHARE = 0.05  # of the time of such ops, that a cause of it is named from
 KEPT = "keep its operands in local memory"
 EARLIER = "fetch its operands earlier, or keep them in local memory"
 LOOK = "look at it first: nothing else takes as long"
+_ANY_EXCESS = "look for small tiles, poor engine use or conversions around them"
+_EXCESS = {  # what takes most beyond the bound → what to do
+    COMPUTE: "engines work below their peak: larger tiles, by a larger batch or fewer cores for these ops",
+    LAYOUT: "avoid the conversions around them: neighbours in the layout that the engine takes",
+    LAUNCH: "fuse them with their neighbours, or give each start more work: a larger batch",
+    LINK: "split them so that less is handed between cores, or use fewer cores",
+}
 _ACTIONS = {
     LINK: "split it so that less is handed between cores",
     HOST: "launch it ahead, or fuse it with its neighbours",
@@ -140,17 +148,35 @@ def far_from_bound(analysis: RunAnalysis) -> Iterator[Draft]:
     left = np.zeros(len(analysis.run.ops))
     left[list(far)] = list(far.values())
     positions = analysis.of_ops(left > 0)
+    parts = _parts(analysis, positions)
+    excess = parts.copy()  # beyond what the bound asks for, which is computing or moving bytes
+    excess[COMPUTE if parts[COMPUTE] >= parts[MEMORY] else MEMORY] -= int(parts.sum()) - cost
     yield Draft(
         Finding(
             "far-from-bound",
             f"{format_counted(len(far), 'op')} take more than {FAR_FACTOR:g} × their lower bound",
             f"{first.name} takes {format_ns(first.wall_ns or 0)}, "
-            f"its MACs and bytes alone {format_ns(bounds[first.name] or 0)}",
+            f"its MACs and bytes alone {format_ns(bounds[first.name] or 0)}{_in_words(parts)}",
             tuple(dict.fromkeys(analysis.ops[place].name for place in worst))[:MOST_NAMES],
             cost,
-            action="look for small tiles, poor engine use or conversions around them",
+            action=_EXCESS.get(int(excess.argmax()), _ANY_EXCESS),
             spans=analysis.rows(positions, analysis.path_ns),
         ),
         positions,
         np.rint(analysis.work.ns[positions] * left[analysis.work.op[positions]]).astype(np.int64),
     )
+
+
+def _parts(analysis: RunAnalysis, positions: Numbers) -> Numbers:
+    """What some activities are on the critical path, by cause; their starts are launches."""
+    path, caused = analysis.path_ns[positions], analysis.caused_ns[positions]
+    parts = np.bincount(analysis.work.cause[positions], caused, minlength=len(CAUSES)).astype(np.int64)
+    parts[LAUNCH] += int((path - caused).sum())
+    return parts
+
+
+def _in_words(parts: Numbers) -> str:
+    """What takes the time of these ops, longest first; nothing where it is one thing alone."""
+    found = [f"{CAUSES[cause]} {format_ns(int(parts[cause]))}" for cause in np.argsort(-parts, kind="stable")]
+    count = int((parts > PART_SHARE * parts.sum()).sum())
+    return f"; all of them on the critical path: {', '.join(found[:count])}" if count > 1 else ""

@@ -16,12 +16,13 @@ Residency = dict[int, tuple[Numbers, Numbers]]  # device × cores + core → tim
 
 
 def residency(work: Work) -> Residency:
-    """Per core, how many bytes of local memory hold an output that is being written or still waits for a reader.
+    """Per core, how many bytes of local memory hold constants that stay, or an output that is being written or still
+    waits for a reader.
 
     A reader is known by its dependency; the compiler leaves out those that the order of a lane guarantees, so this is
     a lower bound.
     """
-    index, part = work.index, work.commands
+    index, part, staying = work.index, work.commands, work.index.program.metrics.staying_bytes
     until = _last_read(work)
     part = part.where(index.local_bytes[part.command] > 0)
     if not len(part):
@@ -36,7 +37,7 @@ def residency(work: Work) -> Residency:
     moment, held = moment[last], held[last]
     bounds = np.searchsorted(moment, np.arange(int(core.max()) + 2) * width).tolist()
     return {
-        number: (moment[first:after] - number * width + low, held[first:after])
+        number: (moment[first:after] - number * width + low, held[first:after] + staying)
         for number, (first, after) in enumerate(pairwise(bounds))
         if after > first
     }
@@ -53,16 +54,18 @@ def _last_read(work: Work) -> Numbers:
 
 
 def local_memory(work: Work, held: Residency) -> tuple[MemoryTotal, ...]:
-    """Local memory of every core."""
+    """Local memory of every core: the most that the compiler placed in it, and the mean of what is seen to be held."""
     program = work.index.program
+    placed = dict(enumerate(program.metrics.local_bytes))  # copies from other cores and gaps too, which `held` lacks
     rows = []
     for (device, core), (start, end) in sorted(work.windows.items()):
-        found = held.get(device * program.cores + core)
-        peak = mean = None
+        number = device * program.cores + core
+        found = held.get(number)
+        peak, mean = placed.get(number) or None, None
         if found is not None:
             times, values = found
-            peak = int(values.max())
-            mean = float((values[:-1] * np.diff(times)).sum() / max(end - start, 1))
+            peak, staying = max(int(values.max()), peak or 0), program.metrics.staying_bytes
+            mean = staying + float(((values[:-1] - staying) * np.diff(times)).sum() / max(end - start, 1))
         rows.append(
             MemoryTotal(
                 work.index.local_name, device, core, peak, mean, program.metrics.local_capacity or None, None, None

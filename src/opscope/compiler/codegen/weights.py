@@ -82,13 +82,18 @@ class WeightStream:
 
     @property
     def reserved_bytes(self) -> int:
-        """Bytes of local memory that constants take on every lane: resident ones, and the ring."""
+        """Bytes of local memory that constants take on every lane: those that stay, and the ring."""
+        return self.staying_bytes + (0 if self.resident else self.slots * self.slot_bytes)
+
+    @property
+    def staying_bytes(self) -> int:
+        """Bytes of constants that lie in the local memory of every lane from inference to inference."""
         context = self.context
         if self.resident:
             return round(constants_per_core(context.plan))
         small = context.resident_constants - context.plan.kept
         kept = kept_bytes(context.plan, context.plan.kept)
-        return sum(context.graph.tensors[t].bytes or 0 for t in small) + round(kept) + self.slots * self.slot_bytes
+        return sum(context.graph.tensors[t].bytes or 0 for t in small) + round(kept)
 
     def stays(self, index: int) -> bool:
         """Whether the weights of an op are in local memory before it runs."""

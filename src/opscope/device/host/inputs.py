@@ -69,6 +69,10 @@ def check_inputs(program: Program, given: Mapping[str, Array]) -> dict[str, Arra
                 f"input {printable(name)!r}: the program has none of that name; expected {_describe_ports(program)}"
             )
         dtype, shape = ports[name]
+        anything: object = array  # of Python's callers
+        if not isinstance(anything, np.ndarray | np.generic):
+            found = printable(type(anything).__name__)
+            raise UsageError(f"input {printable(name)!r}: found {found}; expected {_describe_ports(program)}")
         value = arrays[name] = typed(array, np.dtype(_numpy_type(dtype)))
         if tuple(value.shape) != shape or not _has_type(value, dtype):
             found = f"{value.dtype} of {_extents(tuple(value.shape))}"

@@ -99,16 +99,16 @@ def _ddr_bytes(capture: Capture) -> int:
 
 
 def latency_metrics(latencies_ns: npt.NDArray[np.int64]) -> dict[str, float]:
-    """Return the count and, in milliseconds, extremes, percentiles, sum and mean of the latencies."""
-    ms = np.sort(latencies_ns) / 1e6
-    if not len(ms):
+    """Return the count and, in seconds, extremes, percentiles, sum and mean of the latencies."""
+    seconds = np.sort(latencies_ns) / 1e9
+    if not len(seconds):
         return {"num_of_inferences": 0}
     shares = {"P25": 25.0, "P50": 50.0, "P75": 75.0, "P90": 90.0, "P99": 99.0, "P999": 99.9}
     return {
-        "num_of_inferences": len(ms),
-        "min_latency": float(ms[0]),
-        "max_latency": float(ms[-1]),
-        **{name: float(np.percentile(ms, share)) for name, share in shares.items()},
-        "total_inference_time": float(ms.sum()),
-        "avg_latency": float(ms.mean()),
+        "num_of_inferences": len(seconds),
+        "min_latency": float(seconds[0]),
+        "max_latency": float(seconds[-1]),
+        **{name: float(np.percentile(seconds, share)) for name, share in shares.items()},
+        "total_inference_time": float(seconds.sum()),
+        "avg_latency": float(seconds.mean()),
     }

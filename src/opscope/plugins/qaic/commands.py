@@ -38,7 +38,7 @@ examples:
                 print(f"specialization {number}: {call.specializations[number]}")
             if call.keeps_floats and qaic.has_single_floats(compiled):
                 say([qaic.SINGLE_FLOATS])
-            report_compiled(compiled, metrics=call.perf_metrics, warnings=call.perf_warnings)
+            report_compiled(compiled, metrics=call.perf_metrics, warnings=call.perf_warnings, spelling=call.spelling)
             if folder is not None:
                 print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
         return 0

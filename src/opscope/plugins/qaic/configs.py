@@ -32,17 +32,21 @@ def read_partition(path: Path) -> Partition:
     whole = _mapping(_read(path, PARTITION_FLAG), path, "", '{"partitions": [...]}')
     partitions = [_mapping(each, path, "partitions", "objects") for each in _list(whole, "partitions", path, "")]
     cores: list[int] = []
+    ids: list[str] = []
     for partition in partitions:
         name = printable(str(partition.get("name", "partition")))
         for device in _list(partition, "devices", path, f"{name}: "):
             found = _mapping(device, path, f"{name}: devices", '{"deviceId": 0, "numCores": 16}')
             cores.append(_number(found.get("numCores"), path, f"{name}: numCores"))
+            ids += [printable(str(found["deviceId"]))] if "deviceId" in found else []
     if len(set(cores)) != 1:
         raise UsageError(f"{path}: devices of {_words(cores)} cores; expected the same number on every device")
     if len(partitions) not in (1, len(cores)):
         raise UsageError(
             f"{path}: {len(partitions)} partitions on {len(cores)} devices; expected one partition, or one device each"
         )
+    if twice := sorted({each for each in ids if ids.count(each) > 1}):
+        raise UsageError(f"{path}: deviceId {twice[0]} is given twice; expected every device once")
     return Partition(len(cores), cores[0], len(partitions) > 1, tuple(_partition_notes(whole, partitions, path)))
 
 

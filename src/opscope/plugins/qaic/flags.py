@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
-from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words
+from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words, spelt_as
 from ...core.errors import UsageError, printable
 from ...graph.graph import DType
 from ...options import DEFAULT_OVERLAP_PARTS, CompileOptions, RunOptions
@@ -24,6 +24,8 @@ from .configs import (
     read_partition,
     read_specializations,
 )
+from .spelling import RUNNER as RUNNER_WORDS
+from .spelling import compiler_words, spelt_for_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +39,11 @@ DEFAULT_TARGET, SEVERAL_DEVICES_TARGET = "aic100-std", "aic100-ultra"
 _SWITCH = Takes.NOTHING
 _OWN = "accepted; the simulated compiler decides this by itself"
 _NONE = "accepted; it has no effect on the simulated device"
+_HALF_PRODUCTS = "-mxfp6-matmul: products run in f16, and so does all f32, as with -convert-to-fp16"
 SINGLE_FLOATS = "f32 stays f32, which the HVX alone has: -convert-to-fp16 runs it as f16"
 _SAME_INPUTS = "every inference has the same inputs: outputs are written once"
 _INPUTS = "accepted; times do not depend on the values of inputs, which are bounded random"
-
+_QUANTIZED = "the model runs in i8, as a quantiser leaves it; no value is looked at"
 
 COMPILE: tuple[Flag, ...] = (
     Flag(("model", "m"), "model"),
@@ -68,6 +71,8 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("network-specialization-config",), "specializations"),
     Flag(("retained-state",), "retained", _SWITCH),
     Flag(("mxfp6-matmul",), "mxfp6", _SWITCH),
+    Flag(("convert-to-quantize",), "quantize", _SWITCH, _QUANTIZED),
+    Flag(("load-profile",), "profile", note=_QUANTIZED),
     Flag(("mxint8-kv-cache",), "mxint8", _SWITCH),
     *noted(
         _SWITCH,
@@ -91,7 +96,7 @@ COMPILE: tuple[Flag, ...] = (
         Takes.VALUE,
         _NONE,
         "aic-op-stats-verbosity aic-profiling-start-iter aic-profiling-num-samples aic-profiling-out-dir "
-        "compile-thread-count quantization-schema quantization-precision quantization-calibration load-profile",
+        "compile-thread-count quantization-schema quantization-precision quantization-calibration",
     ),
 )
 
@@ -109,11 +114,13 @@ RUNNER: tuple[Flag, ...] = (
     Flag(("aic-profiling-start-iter",), "start_iter"),
     Flag(("aic-profiling-start-delay",), "start_delay"),
     Flag(("write-output-dir",), "output_dir"),
-    Flag(("write-output-num-samples", "write-output-start-iter"), "save_outputs", note=_SAME_INPUTS),
+    Flag(("write-output-num-samples",), "save_outputs", note=_SAME_INPUTS),
+    Flag(("write-output-start-iter",), "first_output"),
     Flag(("seed",), "seed"),  # ours
     Flag(("aic-device-id", "device-id", "dev", "d"), "", note="accepted; the device is simulated"),
     Flag(("dev-list", "D"), "", note="accepted; a program for several devices runs on as many simulated ones"),
     Flag(("unbound-random",), "", _SWITCH, _INPUTS),
+    Flag(("bound-random",), "", _SWITCH),  # as it is without being asked
     Flag(("i", "input-file"), "inputs"),
     Flag(("aic-batch-json-input",), "input_list"),
     Flag(("specialization",), "specialization"),  # ours: which of a program's specializations runs
@@ -152,6 +159,7 @@ class CompileCall:
     perf_metrics: bool
     perf_warnings: bool
     notes: tuple[str, ...]
+    spelling: Mapping[str, str]  # our words → those of this line
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +170,8 @@ class RunnerCall:
     options: RunOptions
     inputs: tuple[Path, ...]  # in the order of the program's inputs; empty: random ones
     input_list: Path | None  # JSON with files by name
+    outputs: Path | None  # where outputs go; None: none are written
+    first_output: int  # number of the inference that their files are named after
     notes: tuple[str, ...]
 
 
@@ -178,7 +188,7 @@ def call_of(found: Words) -> CompileCall:
         level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
     partition = _partition(found)
     symbols = _symbols(found) | _shapes(found)
-    half, mxfp6 = found.on("half"), found.on("mxfp6")
+    half = found.on("half")
     return CompileCall(
         model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
         output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
@@ -189,7 +199,7 @@ def call_of(found: Words) -> CompileCall:
             parallel="pipeline" if partition is not None and partition.is_pipeline else "auto",
             batch=found.number("batch", "-batchsize"),
             shapes=symbols or None,
-            precision="mxfp6" if mxfp6 else "f16" if half else None,
+            precision=_precision(found),
             retained_state=found.on("retained"),
             channel_parts=found.number("channel_parts", "-mos"),
             overlap_parts=found.number("overlap_parts", "-ols") or DEFAULT_OVERLAP_PARTS,
@@ -205,7 +215,18 @@ def call_of(found: Words) -> CompileCall:
         perf_metrics=found.on("perf_metrics"),
         perf_warnings=found.on("perf_warnings"),
         notes=tuple(found.notes),
+        spelling=compiler_words(None if partition is None else Path(found.values["partition"][-1])),
     )
+
+
+def _precision(found: Words) -> str | None:
+    """The precision that the flags ask for; None: the types of the file."""
+    mxfp6, half, quantized = found.on("mxfp6"), found.on("half"), found.on("quantize") or "profile" in found.values
+    if mxfp6 and quantized:
+        raise UsageError("-mxfp6-matmul: weights that are quantised have 8 bits; expected it without quantisation")
+    if mxfp6 and "half" not in found.values:
+        found.notes.append(_HALF_PRODUCTS)
+    return "mxfp6" if mxfp6 else "i8" if quantized else "f16" if half else None
 
 
 def _partition(found: Words) -> Partition | None:
@@ -252,41 +273,49 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     found = read_words("qaic-runner", RUNNER, words)
     if found.help:
         return None
-    outputs = found.last("output_dir")
-    if outputs is not None and found.last("out_dir") not in (None, outputs):
-        found.notes.append(
-            f"-write-output-dir={outputs}: outputs go to -aic-profiling-out-dir, like all files of a run"
-        )
-    _needed(found, "folder", "qaic-runner", "--test-data=DIR")
+    first = found.number("first_output", "-write-output-start-iter", least=0)
+    saves = bool({"output_dir", "save_outputs", "first_output"} & found.values.keys())
+    outputs = Path(found.last("output_dir") or ".") if saves else None
+    if not all(found.values.get("folder", [""])):
+        raise UsageError("qaic-runner: no --test-data; expected --test-data=DIR")
     given, listed = tuple(map(Path, found.values.get("inputs", []))), found.last("input_list")
     folders = tuple(_specialized(found, Path(folder)) for folder in found.values["folder"])
     if len(folders) > 1 and (given or listed or outputs):
         raise UsageError("-i and -write-output-dir: several programs run at once; expected one -t with them")
     if given and listed:
         raise UsageError("-i and -aic-batch-json-input exclude each other; expected one of them")
-    if (given or listed) and outputs is None and "save_outputs" not in found.values:
+    if (given or listed) and outputs is None:
         found.notes.append("times do not depend on the values of inputs: -write-output-dir=DIR writes what they give")
+    with spelt_as(RUNNER_WORDS):
+        options = _run_options(found, saves=saves)
     return RunnerCall(
         folders=folders,
         inputs=given,
         input_list=None if listed is None else Path(listed),
-        options=RunOptions(
-            num_iter=found.number("num_iter", "--num-iter"),
-            time=found.seconds("time", "--time"),
-            activations=found.number("activations", "-a") or 1,
-            set_size=found.number("set_size", "-S") or 10,
-            threads=found.number("threads", "-T") or 4,
-            profile=tuple(
-                dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
-            ),
-            out_dir=Path(found.last("out_dir") or outputs or "."),
-            num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
-            start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
-            start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
-            seed=found.number("seed", "--seed", least=0) or 0,
-            save_outputs=outputs is not None or "save_outputs" in found.values,
-        ),
+        options=options,
+        outputs=outputs,
+        first_output=first or 0,
         notes=tuple(found.notes),
+    )
+
+
+def _run_options(found: Words, *, saves: bool) -> RunOptions:
+    """What the runner's words ask for, beside programs and inputs."""
+    return RunOptions(
+        num_iter=found.number("num_iter", "--num-iter"),
+        time=found.seconds("time", "--time"),
+        activations=found.number("activations", "-a") or 1,
+        set_size=found.number("set_size", "-S") or 10,
+        threads=found.number("threads", "-T") or 4,
+        profile=tuple(
+            dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
+        ),
+        out_dir=Path(found.last("out_dir") or "."),
+        num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
+        start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
+        start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
+        seed=found.number("seed", "--seed", least=0) or 0,
+        save_outputs=saves,
     )
 
 
@@ -301,7 +330,9 @@ def compile_programs(call: CompileCall) -> Iterator[tuple[Path | None, Compiled]
     for number, each in enumerate(call.specializations or (Specialization("", {}),)):
         folder = None if call.output is None else call.output / specialization_folder(number)
         options = replace(call.options, shapes={**(call.options.shapes or {}), **each.sizes} or None)
-        yield folder, compile_model(call.model, target, options, output=folder)
+        with spelt_for_compiler(call.spelling):
+            compiled = compile_model(call.model, target, options, output=folder)
+        yield folder, compiled
     if call.output is not None:
         _remove_old(call.output, max(1, len(call.specializations)))
 
@@ -329,15 +360,20 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
     """One program, with its inputs where they are given; or several beside each other."""
     from ...workflows import execution, programs_together
     from .inputs import given_inputs, listed_inputs
+    from .raw_outputs import write_raw
 
-    if len(call.folders) > 1:
-        return programs_together.run_programs(call.folders, call.options, progress=progress)
-    (folder,) = call.folders
-    inputs = None
-    if call.inputs or call.input_list is not None:
-        programs = [each.program for each in execution.load_programs(folder)]
-        inputs = listed_inputs(programs, call.input_list) if call.input_list else given_inputs(programs, call.inputs)
-    return (execution.run_program(folder, call.options, inputs=inputs, progress=progress),)
+    with spelt_as(RUNNER_WORDS):
+        if len(call.folders) > 1:
+            return programs_together.run_programs(call.folders, call.options, progress=progress)
+        (folder,), files, inputs = call.folders, call.input_list, None
+        if call.inputs or files is not None:
+            programs = [each.program for each in execution.load_programs(folder)]
+            inputs = listed_inputs(programs, files) if files else given_inputs(programs, call.inputs)
+        ran = execution.run_program(folder, call.options, inputs=inputs, outputs_to=call.outputs, progress=progress)
+        if call.outputs is None or ran.interrupted:
+            return (ran,)
+        raw = write_raw(call.outputs, ran.outputs or {}, inference=call.first_output)
+        return (replace(ran, written=(*ran.written, *raw)),)
 
 
 def _specialized(found: Words, folder: Path) -> Path:
@@ -372,6 +408,9 @@ def _symbols(found: Words) -> dict[str, tuple[int, ...]]:
         name, _, size = text.rpartition(",")
         if not name or not (size.isascii() and size.isdecimal()):
             raise UsageError(f"-onnx-define-symbol={printable(text)}: expected NAME,SIZE such as batch_size,8")
+        if sizes.get(name, (int(size),)) != (int(size),):
+            before = f"{printable(name)} was {sizes[name][0]} before"
+            raise UsageError(f"-onnx-define-symbol={printable(text)}: {before}; expected one size")
         sizes[name] = (int(size),)
     return sizes
 

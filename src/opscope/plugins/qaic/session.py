@@ -1,4 +1,7 @@
-"""Session: a model on the simulated device, from Python. A face on `workflows`; may be used from several threads."""
+"""Session: a model on the simulated device, from Python. A face on `workflows`; may be used from several threads.
+
+Methods, keywords and units are those of the vendor's Python interface (quic/cloud-ai-sdk-pages, "qaic package").
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis.totals.summarise import summarise_device
-from ...core.errors import UsageError
+from ...core.errors import UsageError, printable
 from ...core.files import PROGRAM_FILE, write_whole
 from ...device.host.inputs import Array, check_inputs, port_types
 from ...machine.target import Target
@@ -37,13 +40,36 @@ if TYPE_CHECKING:
     from ...device.host.reference import Reference
     from ...program.program import Program
 
+_Calls = Mapping[tuple[str, int, str], tuple[int, int, float, float, object]]
+_MOST_WATCHED = 10_000  # calls of `run`
+_LEAST_SHOWN_S = 1e-6  # of a function's own time
+_OF_BENCHMARKS = {"activations", "set_size", "num_iter", "seed"}
+_METRIC_LINES = {  # as the vendor's interface prints them
+    "min_latency": "Minimum latency observed",
+    "max_latency": "Maximum latency observed",
+    "avg_latency": "Average latency / inference time observed is",
+    **{
+        f"P{number}": f"P{number} / {share}% of inferences observed latency less than"
+        for number, share in ((25, "25"), (50, "50"), (75, "75"), (90, "90"), (99, "99"), (999, "99.9"))
+    },
+    "total_inference_time": "Sum of all the inference times",
+}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SessionTrace(Trace):
     """A trace that can be written down, beside the tables of the device."""
 
     execution: Execution
     sample: Sample
+
+    def __repr__(self) -> str:
+        length_us = int(self.spans["end_ns"].max(initial=0)) / 1e3
+        program = self.program
+        place = f"{self.execution.loaded.model.stem} on {program.target}, {program.devices} × {program.cores} cores"
+        return f"<SessionTrace {place}: {len(self.spans):,} spans in {length_us:,.1f} us, {self.provenance}>"
+
+    __str__ = __repr__
 
     def write_trace(self, path: str | Path) -> Path:
         """Write the timeline: Perfetto's own form for a name that ends in .pftrace, else Chrome JSON."""
@@ -113,8 +139,8 @@ class Session:
         words = compiler_words(given)
         choice = chosen(SessionOptions, options, given)
         self._options = part_of(RunOptions, choice)
-        self._calls = cProfile.Profile() if enable_profiling else None
-        if place.is_dir() or place.suffix == Path(PROGRAM_FILE).suffix:
+        self._calls: list[_Calls] | None = [] if enable_profiling else None
+        if qpc is not None or place.is_dir() or place.suffix == Path(PROGRAM_FILE).suffix:
             self._programs = execution.load_programs(place.parent if place.name == PROGRAM_FILE else place)
         else:
             named_target = str(target) if isinstance(target, Path) else target
@@ -149,7 +175,12 @@ class Session:
 
     def update_backend_options(self, **named: object) -> None:
         """Change what benchmarks run: num_activations, set_size, num_iters, seed."""
-        self._options = chosen(RunOptions, self._options, our_names(named))
+        given = our_names(named)
+        strange = [name for name in named if our_names({name: None}).keys() - _OF_BENCHMARKS]
+        if strange:
+            expected = "num_activations, set_size, num_iters, seed, dev_id"
+            raise UsageError(f"option {printable(strange[0])}: not one of benchmarks; expected {expected}")
+        self._options = chosen(RunOptions, self._options, given)
 
     def setup(self) -> None:
         """Load the reference runtime and simulate the program now, rather than on the first call."""
@@ -180,7 +211,11 @@ class Session:
         if self._calls is None:
             return model.run(given)
         with self._profiling:  # one profiler watches one thread at a time
-            return self._calls.runcall(model.run, given)
+            watcher = cProfile.Profile()
+            outputs = watcher.runcall(model.run, given)
+            if len(self._calls) < _MOST_WATCHED:
+                self._calls.append(_stats_of(watcher))
+            return outputs
 
     def run_benchmark(
         self,
@@ -199,9 +234,9 @@ class Session:
             raise UsageError("num_inferences and inf_time exclude each other; expected one of them")
         options = self._options
         if inf_time is not None:
-            options = replace(options, num_iter=None, time=inf_time)
+            options = chosen(RunOptions, options, {"num_iter": None, "time": inf_time})
         elif num_inferences is not None:
-            options = replace(options, num_iter=num_inferences)
+            options = chosen(RunOptions, options, {"num_iter": num_inferences})
         times, statistics = execution.benchmark(self._programs[self._specialization(input_dict)], options)
         with self._lock:
             self._latencies_ns += times.latencies_ns().tolist()
@@ -222,7 +257,7 @@ class Session:
         return SessionTrace(**parts, execution=lone, sample=sample)
 
     def get_metrics(self) -> dict[str, float]:
-        """Latencies of all inferences so far, in milliseconds of simulated time, as the application sees them.
+        """Latencies of all inferences so far, in seconds of simulated time, as the application sees them.
 
         Where an op of the program has no known cost, there are none: the number of inferences is all.
         """
@@ -235,30 +270,38 @@ class Session:
             return latency_metrics(np.array(self._latencies_ns, np.int64))
 
     def print_metrics(self) -> None:
-        """Print `get_metrics`."""
-        for name, value in self.get_metrics().items():
-            shown = f"{value:.0f}" if name == "num_of_inferences" else f"{value:.3f} ms (simulated)"
-            print(f"{name:<22}{shown}")  # noqa: T201 - what it is for
+        """Print `get_metrics`, in the vendor's lines."""
+        found = self.get_metrics()
+        print(f"Number of inferences utilized for calculation are {found['num_of_inferences']:.0f}")  # noqa: T201
+        for name, words in _METRIC_LINES.items():
+            if name in found:
+                print(f"{words} {found[name]:.9f} s")  # noqa: T201 - what it is for
+        if len(found) > 1:
+            print(f"All times are simulated on {self.program.target}.")  # noqa: T201
 
-    def print_profile_data(self, n: int = 20) -> None:
-        """Print the `n` functions of the host in which calls of `run` spent most time: measured, of this machine."""
+    def print_profile_data(self, n: int = 1) -> None:
+        """Print what the host did in the first `n` calls of `run`, in seconds: measured, of this machine."""
         if self._calls is None:
             raise UsageError("no calls were watched; expected a session with enable_profiling=True")
-        rows = sorted(
-            (
-                (f"{Path(file).name}-{line}-{name}", calls, own, whole)
-                for (file, line, name), (_, calls, own, whole, _) in _stats_of(self._calls).items()
-            ),
-            key=lambda row: -row[2],
-        )
-        print(f"{'File-Line-Function':<60} | {'num calls':>9} | {'func time':>10} | {'tot time':>10}")  # noqa: T201
-        for place, calls, own, whole in rows[:n]:
-            print(f"{place[:60]:<60} | {calls:>9} | {own:>10.6f} | {whole:>10.6f}")  # noqa: T201 - what it is for
+        if not isinstance(n, int) or n < 1:
+            raise UsageError(f"n {printable(repr(n))}: expected a whole number of calls, at least 1")
+        header = f"{'File-Line-Function':<60} | {'num calls':>9} | {'func time':>10} | {'tot time':>10}"
+        for number, calls in enumerate(self._calls[:n]):
+            print(f"{'' if number == 0 else chr(10)}iteration {number}, measured on this machine\n{header}")  # noqa: T201
+            seen = {place: row for place, row in calls.items() if row[2] >= _LEAST_SHOWN_S}
+            for (file, line, name), (_, count, own, whole, _) in sorted(seen.items(), key=lambda row: -row[1][2]):
+                place = f"{Path(file).name}-{line}-{name}"
+                print(f"{place[:60]:<60} | {count:>9} | {own:>10.6f} | {whole:>10.6f}")  # noqa: T201 - what it is for
+            if len(seen) < len(calls):
+                print(f"… and {len(calls) - len(seen)} functions of less than a microsecond each")  # noqa: T201
 
     def reset(self) -> None:
-        """Forget the metrics."""
+        """Let go of what is loaded, which the next call loads again, and forget the metrics and the calls."""
         with self._lock:
             self._latencies_ns.clear()
+            self._lone.clear()
+            self._reference = None
+            self._calls = None if self._calls is None else []
 
     def close(self) -> None:
         """Let go of the reference runtime; a closed session only gives metrics."""
@@ -294,8 +337,8 @@ class Session:
             raise UsageError("the session is closed; expected an open one")
 
 
-def _stats_of(calls: cProfile.Profile) -> Mapping[tuple[str, int, str], tuple[int, int, float, float, object]]:
+def _stats_of(calls: cProfile.Profile) -> _Calls:
     """Function → calls, times of its own and with what it calls, in seconds."""
     calls.create_stats()
-    found: Mapping[tuple[str, int, str], tuple[int, int, float, float, object]] = calls.stats
+    found: _Calls = calls.stats
     return found

@@ -12,6 +12,7 @@ from ...machine.target import Target
 from ...options import CompileOptions, Shapes, part_of
 from ...program.program import OP_LEVEL
 from .flags import COMPILE, CompileCall, call_of
+from .spelling import SESSION
 
 VENDOR_NAMES = {  # what they call it → what we call it
     "aic_num_cores": "cores",
@@ -20,6 +21,7 @@ VENDOR_NAMES = {  # what they call it → what we call it
     "aic_pmu_recipe": "pmu_recipe",
     "aic_pmu_events": "pmu_events",
     "batch_size": "batch",
+    "num_activation": "activations",  # so the vendor's page has it in one place
     "num_iters": "num_iter",
 }
 # Their names that say nothing here: the device is simulated, its compiler decides by itself, and models come quantised.
@@ -28,7 +30,7 @@ _NO_EFFECT = (
     "allocator_dealloac_delay node_precision_info_file external_quantization_file output_node_names model_inputs "
     "quantization_schema_activations quantization_schema_constants quantization_precision_bias num_histogram_bins "
     "percentile_calibration_value profiling_threads compile_threads dump_profile dump_embedding_tables "
-    "load_embedding_tables dump_custom_io_config_template_file mdp_dump_partition_config"
+    "load_embedding_tables oversubscription_name dump_custom_io_config_template_file mdp_dump_partition_config"
 )
 _OF_COMPILER = {name.lower().replace("-", "_"): (name, flag) for flag in COMPILE for name in flag.names}
 _KEEPS_FLOATS = "-convert-to-fp16=false"
@@ -65,7 +67,8 @@ def our_names(given: Mapping[str, object]) -> dict[str, object]:
             continue
         own = VENDOR_NAMES.get(name, name)
         if own in found:
-            raise UsageError(f"option {printable(name)}: {own} is given twice; expected one of the names")
+            first = next(each for each in given if VENDOR_NAMES.get(each, each) == own)
+            raise UsageError(f"option {printable(name)}: the same as {first}, which is given too; expected one of them")
         found[own] = _events(value) if own == "pmu_events" else value
     return found
 
@@ -105,7 +108,9 @@ def session_call(
     options = replace(part_of(CompileOptions, choice), **added)
     options = replace(options, shapes={**(choice.shapes or {}), **(call.options.shapes or {})} or None)
     keeps = _KEEPS_FLOATS in words
-    return replace(call, options=options, target=target or call.target, output=output, keeps_floats=keeps)
+    return replace(
+        call, options=options, target=target or call.target, output=output, keeps_floats=keeps, spelling=SESSION
+    )
 
 
 def _events(value: object) -> object:

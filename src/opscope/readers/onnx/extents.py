@@ -43,7 +43,7 @@ def with_extents(
     left = OpenDimensions(body, inputs)
     if not left.is_batch_only:
         left.fit(lambda: runs(_set(body, left.suggested, left.sizes)))
-        raise ModelError(source, "", left.question())
+        raise left.question(source)
     notes.append(Note("open-batch", "batch is open in the file; read at batch 1, --batch N for another"))
     return _set(body, left.suggested, left.sizes), tuple(notes)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from shlex import quote
 
-from ...core.errors import printable
+from ...core.errors import OpenDimensionsError, printable
 from ..usual_sizes import Purpose
 from .first_readers import FirstReaders
 from .formulas import evaluate, names_in
@@ -67,12 +67,14 @@ class OpenDimensions:
         has_ranks = all(value.dims is not None for value in self._open)
         return has_ranks and all(found.purpose is Purpose.BATCH for found in self._found.values())
 
-    def question(self) -> str:
-        """Return the words that ask for all of them."""
+    def question(self, source: str) -> OpenDimensionsError:
+        """Return the error that asks for all of them."""
         count = len(self._found)
         names = _listed([_key_text(key) for key in self._found])
         opened = f"{count} dimension{'s are' if count > 1 else ' is'} open: {names} ({described(self._open)})"
-        return f"{opened}; expected {'their sizes' if count > 1 else 'its size'}, for example {' '.join(self._flags())}"
+        asked = f"{opened}; expected {'their sizes' if count > 1 else 'its size'}"
+        symbols = self.sizes if len(self.sizes) == len(self._found) else {}
+        return OpenDimensionsError(source, asked, " ".join(self._flags()), symbols)
 
     def _look(self, readers: FirstReaders, value: Value, axis: int, dim: str | None) -> None:
         if dim is None:

@@ -137,7 +137,11 @@ def _memory(totals: Summary) -> Iterable[Section]:
         for row in totals.memory
     ]
     header = ("memory", "where", "peak KB", "mean KB", "capacity KB", "read KB", "written KB")
-    yield "Memory: outputs held from their start until the last known reader is done", header, rows
+    yield (
+        "Memory: peak as placed; mean of weights that stay, and of outputs until the last known reader is done",
+        header,
+        rows,
+    )
 
 
 def _balance(totals: Summary) -> Iterable[Section]:

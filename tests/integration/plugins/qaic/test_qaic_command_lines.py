@@ -48,6 +48,26 @@ def engines_of(folder: Path, kind: str) -> set[str]:
 SYMBOLS = ("-onnx-define-symbol=batch_size,1", "-onnx-define-symbol=seq_len,64")
 
 
+def test_errors_and_notes_are_in_the_words_of_the_line(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("qaic-compile", f"-model={product}", f"-aic-binary-dir={tmp_path}", "-convert-to-fp16")
+    file = tmp_path / "devices.json"
+    file.write_text(json.dumps({"partitions": [{"devices": [{"deviceId": 0, "numCores": 99}]}]}))
+    for more, told in (
+        ((), "expected their sizes, for example -onnx-define-symbol=batch_size,1 -onnx-define-symbol=seq_len,"),
+        ((*SYMBOLS, "-aic-num-cores=15"), "opscope: -aic-num-cores=15: aic100-std has 14; expected 1 to 14"),
+        ((*SYMBOLS, f"-mdp-load-partition-config={file}"), f"opscope: {file}: numCores 99: aic100-std has 14;"),
+        (("-onnx-define-symbol=batch_size,0", SYMBOLS[1]), "input 'x' is 0x64x32, a batch of nothing; expected at"),
+    ):
+        assert run(*words, *more) == 2
+        assert told in capsys.readouterr().err
+    assert run(*words, *SYMBOLS, "-mxint8-kv-cache") == 0
+    assert "note: -mxint8-kv-cache: the model gives no cache of keys and values out again" in capsys.readouterr().err
+    assert run("qaic-runner", "-t", tmp_path / "nothing") == 2
+    assert capsys.readouterr().err.endswith("expected the folder that `opscope qaic-compile` wrote\n")
+
+
 def test_floats_stay_single_without_convert_to_fp16(
     product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,6 +249,13 @@ def test_outputs_are_those_of_the_given_input(
         out.mkdir()
         assert run("qaic-runner", "-t", built, "-n", 1, f"{name}={tmp_path / file}", f"--write-output-dir={out}") == 0
         assert np.load(out / "output-y.npy") == pytest.approx(given @ weights, rel=1e-5)
+        raw = np.fromfile(out / "y-activation-0-inf-0.bin", np.float32)
+        assert raw.tobytes() == np.load(out / "output-y.npy").tobytes()
+    stats = tmp_path / "stats"
+    stats.mkdir()
+    latency = ("--aic-profiling-type=latency", f"--aic-profiling-out-dir={stats}")
+    assert run("qaic-runner", "-t", built, "-n", 1, *latency, f"--write-output-dir={out}") == 0
+    assert [file.suffix for file in stats.iterdir()] == [".txt"]
     capsys.readouterr()
     (tmp_path / "short.raw").write_bytes(b"abcd")
     assert run("qaic-runner", "-t", built, "-i", tmp_path / "short.raw", f"--write-output-dir={tmp_path}") == 2

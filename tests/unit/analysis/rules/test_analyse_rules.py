@@ -375,6 +375,21 @@ def test_ops_on_the_cpu_say_why() -> None:
     assert analyse(run_of(ops=(A, B), totals=fused)).bound == "compute"
 
 
+def test_what_ops_far_above_their_bound_take_longer_for_is_said() -> None:
+    run = run_of(
+        [Span(0, 0, 1000, op=0, command=0)],
+        ops=(A,),
+        commands=[Command(0, macs=100)],
+        limits={"macs_per_s": 1e9, "outer_bytes_per_s": 1e9},
+        totals=[total("a", 1000, macs=100, moved_bytes=0)],
+    )
+    bounds = Bounds(units=(UnitPeak("HVX", {"*": 1.0}, launch_cycles=600),))
+    found = finding(replace(run, info=replace(run.info, clocks_hz={"core": 1e9}), bounds=bounds), "far-from-bound")
+    assert found.detail.endswith("; all of them on the critical path: launch 600 ns, compute 400 ns")
+    assert found.action is not None
+    assert found.action.startswith("fuse them with their neighbours")
+
+
 def test_an_op_far_above_its_lower_bound_is_named_with_the_bound() -> None:
     limits = {"macs_per_s": 1e9, "outer_bytes_per_s": 1e9}
     run = run_of(
@@ -385,7 +400,9 @@ def test_an_op_far_above_its_lower_bound_is_named_with_the_bound() -> None:
         totals=[total("a", 1000, macs=100, moved_bytes=0)],
     )
     found = finding(run, "far-from-bound")
-    assert "a takes 1 us, its MACs and bytes alone 100 ns" in found.detail
+    assert found.detail == "a takes 1 us, its MACs and bytes alone 100 ns"
+    assert found.action is not None
+    assert found.action.startswith("engines work below their peak: larger tiles")
     assert found.cost_ns == 900
     assert found.predicted is not None
     assert found.predicted.gain_ns == 900

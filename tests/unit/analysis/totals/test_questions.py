@@ -13,7 +13,7 @@ from opscope.analysis.totals.summarise import summarise, typical
 from opscope.analysis.totals.work import ProgramIndex, Work
 from opscope.core.meaning import Does
 from opscope.program.program import Program, StatsOptions
-from opscope.recording.summary import Summary
+from opscope.recording.summary import MemoryTotal, Summary
 from support.decode.build import Profiled, furnished, profiled, small
 from support.device.build import COPY, DMA, HMX, HVX, READ, WRITE, Step, program_of
 
@@ -114,6 +114,23 @@ def test_local_memory_is_held_until_the_last_reader_is_done() -> None:
     assert (int(times[0]), int(times[-1])) == (spans[writer][0], spans[reader][1])
     assert int(held.max()) == size[writer] + size[reader]
     assert int(held[-1]) == 0
+
+
+def test_memory_in_use_is_with_weights_that_stay_and_its_peak_is_what_was_placed() -> None:
+    profile = small(steps=(Step(HMX, 5000, core=1), Step(HVX, 7000, needs=(0,), core=1)))
+    metrics = replace(profile.program.metrics, local_capacity=1 << 20, staying_bytes=100_000)
+    program = replace(profile.program, metrics=metrics)
+    captures = {capture.device: capture for capture in profile.captures}
+
+    def local(program: Program) -> MemoryTotal:
+        return summarise(profile.trace(), captures, ProgramIndex.of(program)).memory[1]
+
+    bare, staying = local(profile.program), local(program)
+    assert bare.peak_bytes is not None
+    assert bare.mean_bytes is not None
+    assert staying.peak_bytes == bare.peak_bytes + 100_000
+    assert staying.mean_bytes == pytest.approx(bare.mean_bytes + 100_000)
+    assert local(replace(program, metrics=replace(metrics, local_bytes=(0, 900_000)))).peak_bytes == 900_000
 
 
 @pytest.mark.parametrize("waits", ["transfer", "barrier"])

@@ -92,6 +92,26 @@ def test_formats_of_weights_and_caches_reach_their_parameters() -> None:
     assert (plain.precision, plain.kv_cache, plain.retained_state) == (None, "as-is", False)
 
 
+def test_products_in_mxfp6_run_in_f16_and_so_does_everything_else() -> None:
+    assert compiled("-mxfp6-matmul", "-convert-to-fp16").notes == ()
+    assert compiled("-mxfp6-matmul").notes == (
+        "-mxfp6-matmul: products run in f16, and so does all f32, as with -convert-to-fp16",
+    )
+
+
+def test_quantisation_of_the_vendor_is_i8() -> None:
+    assert compiled("-convert-to-quantize").options.precision == "i8"
+    call = compiled("-load-profile=ranges.yaml", "-convert-to-fp16")
+    assert call.options.precision == "i8"
+    assert call.notes == (
+        "-load-profile=ranges.yaml: the model runs in i8, as a quantiser leaves it; no value is looked at",
+    )
+    with pytest.raises(
+        UsageError, match=r"^-mxfp6-matmul: weights that are quantised have 8 bits; expected it without"
+    ):
+        compiled("-convert-to-quantize", "-mxfp6-matmul")
+
+
 def test_without_convert_to_fp16_floats_keep_their_type() -> None:
     assert compiled().keeps_floats
     assert not compiled("-convert-to-fp16").keeps_floats
@@ -187,12 +207,12 @@ def test_streams_and_formats_of_old_are_files_of_ours() -> None:
     assert call.options.profile == ("latency", "trace", "stats")
 
 
-def test_outputs_are_saved_when_their_folder_is_named() -> None:
-    call = ran("--write-output-dir=out")
-    assert (call.options.save_outputs, call.options.out_dir) == (True, Path("out"))
-    other = ran("--write-output-dir=out", "--aic-profiling-out-dir=stats")
-    assert other.options.out_dir == Path("stats")
-    assert "outputs go to -aic-profiling-out-dir" in other.notes[0]
+def test_outputs_go_to_their_own_folder() -> None:
+    assert (ran().outputs, ran().options.save_outputs) == (None, False)
+    call = ran("--write-output-dir=out", "--aic-profiling-out-dir=stats", "--write-output-start-iter=5")
+    assert (call.options.save_outputs, call.outputs, call.first_output) == (True, Path("out"), 5)
+    assert (call.options.out_dir, call.notes) == (Path("stats"), ())
+    assert ran("--write-output-num-samples=2").outputs == Path()
 
 
 @pytest.mark.parametrize(
@@ -208,6 +228,7 @@ def test_outputs_are_saved_when_their_folder_is_named() -> None:
         (("-stats-level",), r"^qaic-compile: -stats-level: no value; expected -stats-level=VALUE"),
         (("-stats-level=high",), r"^-stats-level=high: expected a whole number of at least 0"),
         (("-aic-num-cores=0",), r"^-aic-num-cores=0: expected a whole number of at least 1"),
+        (("-onnx-define-symbol=b,1", "-onnx-define-symbol=b,2"), r"^-onnx-define-symbol=b,2: b was 1 before; expected"),
     ],
 )
 def test_a_compile_line_that_is_wrong_says_what_would_be_right(words: tuple[str, ...], message: str) -> None:
@@ -228,6 +249,8 @@ def test_a_compile_line_that_is_wrong_says_what_would_be_right(words: tuple[str,
         ),
         (("-n", "many"), r"^--num-iter=many: expected a whole number of at least 1"),
         (("--time=soon",), r"^--time=soon: expected a number"),
+        (("--time=nan",), r"^--time=nan: expected a positive number of seconds"),
+        (("-a", "5000"), r"^-a=5000: out of range; expected 1 to 4096"),
     ],
 )
 def test_a_runner_line_that_is_wrong_says_what_would_be_right(words: tuple[str, ...], message: str) -> None:

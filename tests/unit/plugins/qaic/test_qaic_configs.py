@@ -18,8 +18,8 @@ def written(folder: Path, value: object) -> Path:
     return path
 
 
-def devices(*cores: object) -> dict[str, object]:
-    return {"name": "P", "devices": [{"deviceId": n, "numCores": count} for n, count in enumerate(cores)]}
+def devices(*cores: object, first: int = 0) -> dict[str, object]:
+    return {"name": "P", "devices": [{"deviceId": n, "numCores": count} for n, count in enumerate(cores, first)]}
 
 
 def compiled(*words: str) -> CompileCall:
@@ -41,7 +41,11 @@ def test_one_partition_shares_every_op_among_its_devices(tmp_path: Path) -> None
 
 
 def test_a_partition_per_device_is_a_pipeline(tmp_path: Path) -> None:
-    stages = {"partitions": [devices(4) | {"nodeList": ["a"]}, devices(4)], "connections": [{"type": "host"}], "x": 1}
+    stages = {
+        "partitions": [devices(4) | {"nodeList": ["a"]}, devices(4, first=1)],
+        "connections": [{"type": "host"}],
+        "x": 1,
+    }
     found = read_partition(written(tmp_path, stages))
     assert (found.devices, found.cores, found.is_pipeline) == (2, 4, True)
     assert [note.partition("config.json: ")[2] for note in found.notes] == [
@@ -62,6 +66,10 @@ def test_a_partition_per_device_is_a_pipeline(tmp_path: Path) -> None:
         ({"partitions": [devices(4, 4), devices(4)]}, "2 partitions on 3 devices; expected one partition, or one"),
         ([], "found []; expected "),
         ("{", "not JSON ("),
+        (
+            {"partitions": [{"devices": [{"deviceId": 3, "numCores": 2}] * 2}]},
+            "deviceId 3 is given twice; expected every device once",
+        ),
     ],
 )
 def test_a_wrong_partition_file_is_told_in_one_line(tmp_path: Path, value: object, problem: str) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import MODEL_HELP, add_format, add_shape, positive, write_result
+from ..commands.command import MODEL_HELP, add_format, add_shape, listed, positive, write_result
 from ..core.errors import UsageError, printable
-from .sweep import Teller, limits_of, listed
+from .sweep import Teller, limits_of
 
 if TYPE_CHECKING:
     from typing import TextIO

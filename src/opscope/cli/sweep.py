@@ -11,9 +11,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ..commands.command import add_shape, positive, write_result
+from ..commands.backend_options import add_option, all_options, attribute
+from ..commands.command import add_shape, listed, positive, write_result
 from ..core.errors import UsageError, printable
-from .profile import add_option, known_options, merged
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -129,7 +129,7 @@ def _spec(args: Namespace) -> Spec:
 
     axes: dict[str, tuple[Value, ...]] = {}
     for name in ("target", "backend", *_axis_names()):
-        value = getattr(args, name.replace("-", "_"))
+        value = getattr(args, attribute(name))
         if value is True:
             axes[name] = (True,)
         elif value is not None and value is not False:
@@ -145,14 +145,6 @@ def _spec(args: Namespace) -> Spec:
 
 def _axis_names() -> list[str]:
     return [option.name for option in _known()]
-
-
-def listed(name: str, text: str) -> tuple[str, ...]:
-    """The values of a comma list."""
-    values = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not values:
-        raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
-    return values
 
 
 def limits_of(args: Namespace) -> SweepOptions:
@@ -240,7 +232,7 @@ def _known() -> list[Option]:
     """Options of every backend that cells may have."""
     from ..language_models.cell import OPTIONS
 
-    return merged([option for options in (*known_options().values(), OPTIONS) for option in options])
+    return all_options(OPTIONS)
 
 
 def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:

@@ -114,6 +114,16 @@ class Calibrated:
         return self.told(Quantity.LATENCY).predictions
 
     @property
+    def all_predictions(self) -> list[Prediction]:
+        """Of latencies, then of what else was measured."""
+        return [row for told in self.found.values() for row in told.predictions]
+
+    @property
+    def typical_figures(self) -> Mapping[str, Figure]:
+        """Of the family, where several chips were fitted; else of the one."""
+        return self.shared if len(self.machines) > 1 else self.figures[0]
+
+    @property
     def others(self) -> Mapping[Quantity, Told]:
         """What was measured beside latencies."""
         return {quantity: told for quantity, told in self.found.items() if quantity is not Quantity.LATENCY}
@@ -128,10 +138,6 @@ class Calibrated:
 
     def told(self, quantity: Quantity) -> Told:
         return self.found[quantity]
-
-    @property
-    def quantities(self) -> tuple[Quantity, ...]:
-        return tuple(self.found)
 
     def validation(self, machine: int | None = None, quantity: Quantity = Quantity.LATENCY) -> Validation | None:
         """Errors on networks left out; of one machine, or of all; None: nothing was measured there."""
@@ -438,7 +444,7 @@ def _calibration(
         factor=round(factor, 4),
         coverage=COVERAGE,
         seen={key: share for key, share in seen.items() if share > 0},
-        precisions=tuple(sorted({row.precision or "float" for row in measurements})),
+        precisions=tuple(sorted({row.data_type for row in measurements})),
         unit=OP if all(row.ops or isinstance(row.model, Graph) for row in measurements) else None,
     )
 

@@ -100,23 +100,23 @@ interrupted: finished cells are kept.
             return 0
         if args.scheduler is not None or args.cluster is not None:
             logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
-        teller = Teller(args.output)
+        display = ProgressDisplay(args.output)
         try:
             state = verbs.sweep(
-                spec, args.output, options, commit=args.commit, started=teller.start, progress=teller.show
+                spec, args.output, options, commit=args.commit, started=display.start, progress=display.show
             )
         except KeyboardInterrupt:
-            teller.end()
+            display.end()
             print(
-                f"opscope: interrupted; {teller.ended} cells are in {args.output}, the same command goes on",
+                f"opscope: interrupted; {display.ended} cells are in {args.output}, the same command goes on",
                 file=sys.stderr,
             )
             return 130
-        teller.end()
-        result = {"store": args.output, "cells": teller.cells, "run": state.ended, "ok": state.done}
+        display.end()
+        result = {"store": args.output, "cells": display.cells, "run": state.ended, "ok": state.done}
         result |= {"failed": state.failed, "refused": state.refused, "seconds": round(state.seconds, 3)}
-        words = f"{state.done} ok, {state.failed} failed, {state.refused} refused of {teller.cells} cells"
-        before = teller.cells - state.ended
+        words = f"{state.done} ok, {state.failed} failed, {state.refused} refused of {display.cells} cells"
+        before = display.cells - state.ended
         words += f"; {before} were in the store before" if before else ""
         write_result(lambda out: print(json.dumps(result) if args.json else words, file=out), None)
         print(f"wrote {args.output}", file=sys.stderr)
@@ -164,7 +164,7 @@ def _options(args: Namespace) -> SweepOptions:
     return replace(limits_of(args), scheduler=args.scheduler, cluster=args.cluster, keep=args.keep, fresh=args.fresh)
 
 
-class Teller:
+class ProgressDisplay:
     """Progress: a line that is drawn again on a terminal, a line every few seconds elsewhere."""
 
     def __init__(self, store: str, *, reasons: bool = True) -> None:

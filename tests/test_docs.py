@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from opscope.cli import command_of, verbs
+from support.models.packed_models import relu_onnx
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,6 +68,42 @@ def test_the_life_of_a_profile_names_what_exists() -> None:
     missing = [f"{file}:{name}" for file, name in places if name not in defined_in(ROOT / "src" / "opscope" / file)]
     assert len(places) > 25
     assert not missing
+
+
+TRACE = """
+import sys
+entered = set()
+def note(frame, event, arg):
+    code = frame.f_code
+    if event == "call":
+        entered.add((code.co_filename, code.co_qualname.partition(".")[0]))
+sys.setprofile(note)
+from opscope.cli import main
+main(sys.argv[1:])
+sys.setprofile(None)
+print(*(f"{file}:{name}" for file, name in entered), sep="\\n", file=sys.stderr)
+"""
+NOT_ON_THE_WAY = {  # what the page says happens elsewhere: with another backend, and in later commands
+    "changes/profile_model.py:estimate_model",
+    "workflows/profiling.py:profile",
+    "workflows/analysing.py:analyze",
+    "workflows/comparing.py:compare",
+}
+
+
+def test_a_profile_goes_through_every_place_that_its_life_names(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(relu_onnx())
+    words = ("profile", "net.onnx", "--target", "aic100-std", "--cores", "2", "-o", "net.run")
+    done = subprocess.run(
+        [sys.executable, "-c", TRACE, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    source = f"{ROOT}/src/opscope/"
+    entered = {line.removeprefix(source) for line in done.stderr.splitlines()}
+    text = (ROOT / "docs" / "life-of-a-profile.md").read_text(encoding="utf-8")
+    places = set(re.findall(r"`([\w/]+\.py:\w+)`", text))
+    constants = {place for place in places if place.rpartition(":")[2].isupper()}
+    passed = entered | {place for place in constants if f"{place.partition(':')[0]}:<module>" in entered}
+    assert places - passed == NOT_ON_THE_WAY
 
 
 def test_the_architecture_names_files_that_exist() -> None:

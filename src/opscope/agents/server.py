@@ -13,7 +13,7 @@ from mcp.types import ToolAnnotations
 
 from .. import __version__
 from ..core.errors import ProfilerError, UsageError
-from .verbs import Workplace
+from .verbs import Workspace
 
 INSTRUCTIONS = """\
 opscope profiles neural networks for accelerators and micro-controllers. Paths are relative to the folder served.
@@ -27,10 +27,10 @@ Answer = dict[str, Any]
 Option = str | int | bool
 
 
-def make_server(workplace: Workplace) -> MCPServer:
-    """A server with every tool, confined to a workplace."""
+def make_server(workspace: Workspace) -> MCPServer:
+    """A server with every tool, confined to a workspace."""
     server = MCPServer("opscope", title="opscope", version=__version__, instructions=INSTRUCTIONS)
-    tools = Tools(workplace)
+    tools = Tools(workspace)
     for tool in (tools.targets, tools.report, tools.analyze, tools.compare, tools.whatif, tools.query_store, tools.llm):
         server.add_tool(tool, annotations=READS)
     server.add_tool(tools.profile, annotations=WRITES)
@@ -40,8 +40,8 @@ def make_server(workplace: Workplace) -> MCPServer:
 class Tools:
     """What an agent can ask."""
 
-    def __init__(self, workplace: Workplace) -> None:
-        self._workplace = workplace
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
     def targets(self, search: str = "") -> Answer:
         """Chips that a model can be profiled on: names, titles, who can tell of each. `search` is words of a name."""
@@ -111,19 +111,19 @@ class Tools:
 
     def _run(self, verb: str, words: list[str]) -> Answer:
         try:
-            return self._workplace.run(verb, words)
+            return self._workspace.run(verb, words)
         except ProfilerError as error:
             raise ToolError(str(error)) from error
 
     def _file(self, given: str) -> str:
         try:
-            return self._workplace.file(given)
+            return self._workspace.file(given)
         except ProfilerError as error:
             raise ToolError(str(error)) from error
 
     def _place(self, given: str) -> Path:
         try:
-            return self._workplace.path(given)
+            return self._workspace.path(given)
         except ProfilerError as error:
             raise ToolError(str(error)) from error
 

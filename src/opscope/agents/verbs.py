@@ -18,7 +18,7 @@ _LONGEST_TEXT = 400  # characters of one text
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class Workspace:
     """Where an agent may read and write, and how long a verb may take."""
 
     root: Path

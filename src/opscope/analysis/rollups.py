@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..core.meaning import ROLLUPS
+from ..core.sums import known_sum
 from ..recording.finding import Rollup, RollupRow
 from ..recording.summary import NO_OP_NAME
 from .run_analysis import RunAnalysis
@@ -81,9 +82,3 @@ def _other(analysis: RunAnalysis, whole: int) -> RollupRow | None:
         None if total is None else total.macs,
         None if total is None else total.moved_bytes,
     )
-
-
-def known_sum(values: Iterable[int | None]) -> int | None:
-    """None where nothing is known; else what is known, added up."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -114,6 +114,16 @@ class Calibrated:
         return self.told(Quantity.LATENCY).predictions
 
     @property
+    def all_predictions(self) -> list[Prediction]:
+        """Of latencies, then of what else was measured."""
+        return [row for told in self.found.values() for row in told.predictions]
+
+    @property
+    def typical_figures(self) -> Mapping[str, Figure]:
+        """Of the family, where several chips were fitted; else of the one."""
+        return self.shared if len(self.machines) > 1 else self.figures[0]
+
+    @property
     def others(self) -> Mapping[Quantity, Told]:
         """What was measured beside latencies."""
         return {quantity: told for quantity, told in self.found.items() if quantity is not Quantity.LATENCY}
@@ -128,10 +138,6 @@ class Calibrated:
 
     def told(self, quantity: Quantity) -> Told:
         return self.found[quantity]
-
-    @property
-    def quantities(self) -> tuple[Quantity, ...]:
-        return tuple(self.found)
 
     def validation(self, machine: int | None = None, quantity: Quantity = Quantity.LATENCY) -> Validation | None:
         """Errors on networks left out; of one machine, or of all; None: nothing was measured there."""
@@ -198,28 +204,21 @@ def calibrate(
     keys = tuple(fitted) or tuple(key for quantity in measured for key in fitted_keys(target, quantity))
     if not keys:
         raise UsageError(f"{target.name}: no figure that makes time has a range; expected low and high of some")
-    for chip, sheet in zip(chips, machines, strict=True):
-        known = {key for key, _ in figures(sheet)}
-        lacks = next((key for key in keys if key not in known), None)
-        if lacks is not None:
-            raise UsageError(f"chip {printable(chip)}: has no {lacks}; expected a target that extends {target.name}")
+    _check_figures(target, dict(zip(chips, machines, strict=True)), keys)
     priors = _priors(machines, target, keys)
     pricing = _Pricing(target, keys)
     rows, kept, skipped = [], [], Skipped()
     for number, measurement in enumerate(measurements):
         machine = chips.index(measurement.chip) if variants is not None else 0
         for quantity in quantities([measurement]):
-            terms = pricing.terms(measurement, quantity, machines[machine])
-            row = (
-                terms
-                if isinstance(terms, str)
-                else _row(measurement, quantity, terms, machine=machine, priors=priors, keys=keys)
-            )
-            if isinstance(row, str):
+            row: Terms | Row | str = pricing.terms(measurement, quantity, machines[machine])
+            if isinstance(row, Terms):
+                row = _row(measurement, quantity, row, machine=machine, priors=priors, keys=keys)
+            if isinstance(row, Row):
+                rows.append(row)
+                kept.append((measurement, quantity))
+            else:
                 skipped.add(measurement, quantity, row)
-                continue
-            rows.append(row)
-            kept.append((measurement, quantity))
         progress(f"priced {number + 1} of {len(measurements)} measurements")
     told = [*contradictions(given), *skipped.texts()]
     if not any(quantity is Quantity.LATENCY for _, quantity in kept):
@@ -228,6 +227,15 @@ def calibrate(
         target, chips, tuple(machines), keys, priors, tuple(rows), tuple(kept), tuple(told), pricing.fixed
     )
     return _result(problem, fit(rows, priors), progress)
+
+
+def _check_figures(target: Target, machines: Mapping[str, Target], keys: Sequence[str]) -> None:
+    """The target of every chip has the figures that are fitted."""
+    for chip, sheet in machines.items():
+        known = {key for key, _ in figures(sheet)}
+        lacks = next((key for key in keys if key not in known), None)
+        if lacks is not None:
+            raise UsageError(f"chip {printable(chip)}: has no {lacks}; expected a target that extends {target.name}")
 
 
 def _row(
@@ -438,7 +446,7 @@ def _calibration(
         factor=round(factor, 4),
         coverage=COVERAGE,
         seen={key: share for key, share in seen.items() if share > 0},
-        precisions=tuple(sorted({row.precision or "float" for row in measurements})),
+        precisions=tuple(sorted({row.data_type for row in measurements})),
         unit=OP if all(row.ops or isinstance(row.model, Graph) for row in measurements) else None,
     )
 

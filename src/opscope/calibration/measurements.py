@@ -83,6 +83,16 @@ class Measurement:
         return self.model.phase if isinstance(self.model, Steps) else ""
 
     @property
+    def label(self) -> str:
+        """The network, and what of it."""
+        return " ".join(filter(None, (self.network, self.phase)))
+
+    @property
+    def data_type(self) -> str:
+        """The precision as a word."""
+        return self.precision or "float"
+
+    @property
     def graph_key(self) -> tuple[object, ...]:
         """What decides the graph of a row."""
         if isinstance(self.model, Steps):

@@ -70,7 +70,7 @@ class Writer:
         )
         if found.of_language_models:
             return "\n".join([head, self.language_models(machine)])
-        return "\n".join([head, *(text for quantity in found.quantities for text in self._judged(quantity, machine))])
+        return "\n".join([head, *(text for quantity in found.found for text in self._judged(quantity, machine))])
 
     def _judged(self, quantity: Quantity, machine: int | None) -> list[str]:
         """The tables of how a quantity was fitted and judged; those of latencies are the target's own."""
@@ -90,7 +90,7 @@ class Writer:
     def told(self, machine: int | None) -> str:
         """What the figures were fitted to."""
         found = self.found
-        judged = {quantity: found.validation(machine, quantity) for quantity in found.quantities}
+        judged = {quantity: found.validation(machine, quantity) for quantity in found.found}
         chips, own = len(found.machines), judged.pop(Quantity.LATENCY)
         rows = found.calibration.rows
         together = f", with {rows} of {chips} chips together" if chips > 1 and machine is not None else ""

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import MODEL_HELP, add_format, add_shape, positive, write_result
+from ..commands.command import MODEL_HELP, add_format, add_shape, listed, positive, write_result
 from ..core.errors import UsageError, printable
-from .sweep import Teller, limits_of, listed
+from .sweep import ProgressDisplay, limits_of
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -82,7 +82,7 @@ interrupted: with -o, finished rows are kept.
             form = _DOCUMENTS[Path(args.output).suffix.lower()]
             what = f"-o {printable(args.output)}: is the name of a document, and -o is a store"
             raise UsageError(f"{what}; expected a folder, or `--format {form} > {printable(args.output)}`")
-        teller = Teller(args.output or "", reasons=False)  # which the table has
+        display = ProgressDisplay(args.output or "", reasons=False)  # which the table has
         try:
             found = bakeoff(
                 args.model,
@@ -93,11 +93,11 @@ interrupted: with -o, finished rows are kept.
                 shapes=dict(args.shape),
                 store=args.output,
                 options=limits_of(args),
-                started=teller.start,
-                progress=teller.show,
+                started=display.start,
+                progress=display.show,
             )
         finally:
-            teller.end()
+            display.end()
         write_result(_renderer(found, args.format), None)
         if args.output:
             print(f"wrote {args.output}", file=sys.stderr)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TextIO
 
 from ..commands.command import command_line, positive, write_result
+from ..commands.outcomes import show_profile
 from ..core.errors import UsageError
 from ..core.provenance import Provenance
 from ..core.units import parse_hertz
-from .profile import show
 
 ALIGN = ("clock", "marker", "activity")
 PROVENANCES = tuple(word for word in Provenance if word not in (Provenance.CALIBRATED, Provenance.EMULATED))
@@ -86,7 +86,7 @@ Several files make one run: give files of the same execution. Exit codes: 0 fine
             align=args.align,
             command=command_line(),
         )
-        show(recorded, as_json=args.json, top=args.top, more="--top N")
+        show_profile(recorded, as_json=args.json, top=args.top, more="--top N")
         if args.output is not None:
             print(f"wrote {args.output}", file=sys.stderr)
         return 0

@@ -56,14 +56,14 @@ Over standard input and output by default, as assistants start it: `"command": "
         if find_spec("mcp") is None:
             raise UsageError("mcp: the package mcp is not installed; expected pip install 'opscope[mcp]'")
         from ..agents.server import make_server, serve_http
-        from ..agents.verbs import Workplace
+        from ..agents.verbs import Workspace
 
         root = args.root.resolve()
         if not root.is_dir():
             raise UsageError(f"--root {args.root}: is no folder; expected one that an agent may use")
         if not args.timeout > 0:
             raise UsageError(f"--timeout {args.timeout:g}: expected seconds above 0")
-        server = make_server(Workplace(root, args.timeout))
+        server = make_server(Workspace(root, args.timeout))
         if args.http is None:
             server.run()
             return 0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ..commands.command import positive
 from ..commands.options import add_options, options_from
+from ..commands.outcomes import show_profile
 from ..commands.progress import counted
 from ..core.errors import UsageError, printable
 from ..options import OpstatsOptions
-from .profile import show
 
 
 class OpstatsCommand:
@@ -67,7 +67,7 @@ Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothin
         for line in (*outcome.warnings, *(outcome.notes if args.verbose else ())):
             print(f"note: {printable(line, 4000)}", file=sys.stderr)
         if outcome.recorded is not None:
-            show(outcome.recorded, as_json=args.json, top=args.top, more="--top N")
+            show_profile(outcome.recorded, as_json=args.json, top=args.top, more="--top N")
         for path in outcome.written:
             print(f"wrote {path}", file=sys.stderr)
         if not outcome.written:

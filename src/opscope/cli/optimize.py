@@ -7,10 +7,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..commands.backend_options import add_option, add_source, all_options, source_of_verb
 from ..commands.command import View, add_format, add_shape, command_line, keep_input, positive, write_result
 from ..commands.progress import step
 from ..core.errors import UsageError
-from .profile import add_option, choose_source, chosen_options, known_options, merged
 
 if TYPE_CHECKING:
     from ..core.manifest import Value
@@ -36,15 +36,9 @@ command continues where it stopped. Exit codes: 0 fine, 2 wrong usage or unreada
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        known = known_options()
         parser.usage = "opscope optimize MODEL (--target T | --backend B) -o BETTER [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite file")
-        parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
-        parser.add_argument(
-            "--backend",
-            metavar="B",
-            help=f"what measures or predicts the times: {', '.join(known)} (see `opscope doctor`)",
-        )
+        add_source(parser)
         parser.add_argument("-o", "--output", type=Path, metavar="BETTER", required=True, help="the rewritten model")
         parser.add_argument(
             "--allow", metavar="WHAT,…", default="", help="also try rewrites that are not exact: approximate, quantize"
@@ -70,7 +64,7 @@ command continues where it stopped. Exit codes: 0 fine, 2 wrong usage or unreada
         add_format(parser, FORMATS)
         add_shape(parser)
         group = parser.add_argument_group("options of the judge, as for `opscope profile`")
-        for option in merged([option for options in known.values() for option in options]):
+        for option in all_options():
             if option.name not in _OWN:
                 add_option(group, option)
 
@@ -111,19 +105,12 @@ command continues where it stopped. Exit codes: 0 fine, 2 wrong usage or unreada
 
 def _judge_options(args: Namespace) -> dict[str, Value]:
     """Options of the backend that judges; a replay needs none."""
-    from ..backends import registry as backends
-
-    given = Namespace(**{**vars(args), **dict.fromkeys(_OWN)})
-    parts = [entry.part.replace("-", "_") for entry in backends.entries() if entry.part]
-    if args.backend is None and args.target is None and not any(getattr(args, part) for part in parts):
-        if args.replay is not None:
-            return {}
+    found, note = source_of_verb(args, _OWN)
+    if found is None and args.replay is None:
         raise UsageError("optimize: nobody judges; expected --target T or --backend B (see `opscope targets`)")
-    note = choose_source(given)
-    args.target, args.backend = given.target, given.backend
     if note:
         print(f"note: {note}", file=sys.stderr)
-    return {name: value for name, value in chosen_options(given).items() if name not in _OWN}
+    return found or {}
 
 
 def _share(text: str) -> float:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import (
-    MODEL_HELP,
-    add_shape,
-    command_line,
-    keep_input,
-    positive,
-    screen_width,
-    wants_colour,
-    write_result,
+from ..commands.backend_options import (
+    add_option,
+    add_source,
+    all_options,
+    attribute,
+    choose_source,
+    chosen_options,
+    known_options,
 )
+from ..commands.command import MODEL_HELP, add_shape, command_line, keep_input, positive
+from ..commands.outcomes import show_profile
 from ..commands.progress import counted, step
 from ..core.errors import UsageError
 from ..core.manifest import Can
@@ -26,10 +26,9 @@ from ..core.plugins import manifests
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.manifest import Option, SummaryFile, Value
+    from ..core.manifest import SummaryFile, Value
     from ..gate.figures import Figures
     from ..recording.recording import Recording
-    from ..workflows.record import Recorded
 
 _DEFAULT_PLACE = Path()  # a file beside the run or in the working folder, named after the model
 
@@ -53,15 +52,9 @@ or unreadable input.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        known = known_options()
         parser.usage = "opscope profile MODEL [--target T] [--backend B] [-o RUN] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help=MODEL_HELP)
-        parser.add_argument("--target", metavar="T", help="any name of `opscope targets`, or a TOML file")
-        parser.add_argument(
-            "--backend",
-            metavar="B",
-            help=f"what measures or predicts the times: {', '.join(known)} (see `opscope doctor`)",
-        )
+        add_source(parser)
         parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="folder of the run (default: MODEL.run)")
         parser.add_argument("--open", action="store_true", help="open the HTML page in a browser")
         parser.add_argument("--fresh", action="store_true", help="profile again, even if RUN is up to date")
@@ -85,8 +78,8 @@ or unreadable input.
             "--max-regression", metavar="P", help="with --baseline: exit 1 if slower by more than this: 5%%"
         )
         _add_files(parser)
-        groups = {}
-        for option in merged([option for options in known.values() for option in options]):
+        known, groups = known_options(), dict[str, _ArgumentGroup]()
+        for option in all_options():
             owners = ", ".join(name for name, options in known.items() if option.name in {o.name for o in options})
             if owners not in groups:
                 groups[owners] = parser.add_argument_group(f"options of --backend {owners}")
@@ -119,7 +112,7 @@ or unreadable input.
             progress=counted("compiling"),
         )
         step("")
-        show(
+        show_profile(
             recorded,
             as_json=args.json,
             top=None if args.all else args.top,
@@ -169,78 +162,6 @@ def _add_files(parser: ArgumentParser) -> None:
     group.add_argument("--outputs", type=Path, metavar="F.npz", help="with --execute: write the outputs here")
 
 
-def known_options() -> dict[str, tuple[Option, ...]]:
-    """Return every backend with its options: the built-in ones first, then real runtimes."""
-    from ..backends import registry as backends
-    from ..workflows import own_backends
-
-    return {**own_backends.OWN, **{entry.name: entry.options for entry in backends.entries()}}
-
-
-def merged(options: Sequence[Option]) -> list[Option]:
-    """Merge options of the same name: help texts and choices of all backends that have it."""
-    found: dict[str, Option] = {}
-    for option in options:
-        first = found.setdefault(option.name, option)
-        if first is not option:
-            both = tuple(dict.fromkeys((*first.choices, *option.choices)))
-            words = first.help if option.help in first.help else f"{first.help}; or: {option.help}"
-            found[option.name] = first._replace(help=words, choices=both if first.choices and option.choices else ())
-    return list(found.values())
-
-
-def add_option(parser: object, option: Option, *, several: bool = False) -> None:
-    """Add an option of a backend as an argument; with `several` it takes a comma-separated list."""
-    if not hasattr(parser, "add_argument"):
-        raise TypeError("not a parser")
-    if option.is_flag:
-        parser.add_argument(f"--{option.name}", action="store_true", help=option.help)
-    elif several:
-        words = f"; of {', '.join(option.choices)}" if option.choices else ""
-        parser.add_argument(f"--{option.name}", metavar="V,V,…", help=option.help.replace("%", "%%") + words)
-    else:
-        kind = positive if option.is_number else str
-        parser.add_argument(
-            f"--{option.name}",
-            type=kind,
-            choices=option.choices or None,
-            metavar=None if option.choices else option.metavar,
-            help=option.help.replace("%", "%%"),
-            **({"nargs": "?", "const": option.bare} if option.bare else {}),
-        )
-
-
-def chosen_options(args: Namespace) -> dict[str, Value]:
-    """Return the values of the backend's own options; an option of another backend is an error."""
-    all_known = known_options()
-    known = {option.name for option in all_known[args.backend]}
-    given: dict[str, Value] = {}
-    for option in merged([option for options in all_known.values() for option in options]):
-        value = getattr(args, option.name.replace("-", "_"))
-        if option.name in known:
-            given[option.name] = value
-        elif value:
-            own = ", ".join(f"--{name}" for name in sorted(known))
-            raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected of {own}")
-    return given
-
-
-def choose_source(args: Namespace) -> str:
-    """Set the backend that is to tell about the target, and its part; return why, where several could."""
-    from ..workflows import catalogue
-
-    words = {option.name: option.name.replace("-", "_") for options in known_options().values() for option in options}
-    given = {name: getattr(args, word) for name, word in words.items() if getattr(args, word)}
-    choice = catalogue.choose(args.target, backend=args.backend, options=given, model=args.model)
-    if args.target is None and choice.target is not None:
-        args.target = choice.target.name  # a part's own option named it
-    args.backend = choice.backend
-    for name, word in words.items():
-        if name in given or name in choice.options:
-            setattr(args, word, choice.options.get(name))
-    return choice.note
-
-
 def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
     """Refuse options that would have no effect with this backend."""
     from ..backends import registry as backends
@@ -252,7 +173,7 @@ def _check_options_apply(args: Namespace, options: dict[str, Value]) -> None:
     if args.advise and Can.ADVISE not in able and _has_rewrites(args.model):
         del needed[str(Can.ADVISE)]
     for name, can in needed.items():
-        if getattr(args, name.replace("-", "_")) and can not in able:
+        if getattr(args, attribute(name)) and can not in able:
             words = f"expected a runtime such as {', '.join(backends.names(can)) or '(none here)'}"
             own = "; the run holds its own timeline and findings" if args.backend in own_backends.OWN else ""
             raise UsageError(f"--{name}: not an option of backend {args.backend}; {words}{own}")
@@ -268,28 +189,6 @@ def _has_rewrites(model: Path) -> bool:
     return can_advise(model)
 
 
-def show(recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed", more: str = "--all") -> None:
-    """The one screen that every profile has, whatever made it; or the same as JSON."""
-    from ..views.json.recorded_json import RecordedJson
-    from ..views.text.profile_text import ProfileText
-
-    colour, width = wants_colour(sys.stdout), screen_width(sys.stdout)
-    text = ProfileText(top=top, level=level, colour=colour, width=width, more=more, places=_places(recorded))
-    view = RecordedJson() if as_json else text
-    write_result(lambda out: view.render(recorded.run, recorded.findings, recorded.recording, out), None)
-    if recorded.reused:
-        print(f"note: nothing that the {recorded.reused} depends on has changed: it was re-used", file=sys.stderr)
-
-
-def _places(recorded: Recorded) -> list[tuple[str, str]]:
-    """Return the files to open next, and the command that shows them."""
-    if recorded.folder is None:
-        return []
-    names = {"report.html": "page", "trace.json": "timeline", "trace.pftrace": "timeline"}
-    files = [(names[name], str(recorded.folder / name)) for name in recorded.files if name in names]
-    return [*files, ("both", f"opscope view {shlex.quote(str(recorded.folder))}")]
-
-
 def _open(page: Path) -> None:
     import webbrowser
 
@@ -301,7 +200,7 @@ def _summaries(args: Namespace) -> list[tuple[SummaryFile, str]]:
     folder: Path | None = args.output
     chosen = []
     for file in _summary_files():
-        asked = getattr(args, file.name.replace("-", "_")) or ()
+        asked = getattr(args, attribute(file.name)) or ()
         for form in file.forms:
             if form in asked or (asked and folder is not None and (folder / f"{file.name}.{form}").is_file()):
                 chosen.append((file, form))

@@ -5,17 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ..commands.backend_options import add_option, all_options, known_options, source_of_verb
 from ..commands.command import command_line, keep_input, positive, write_result
 from ..commands.options import add_options, options_from
 from ..commands.progress import step
 from ..core.errors import UsageError
 from ..options import QuantizeOptions, options_of
-from .profile import add_option, choose_source, chosen_options, known_options, merged
-
-if TYPE_CHECKING:
-    from ..core.manifest import Value
 
 _OWN = {name.replace("_", "-") for name in options_of(QuantizeOptions)}  # what means the copy here, and not its profile
 
@@ -36,7 +32,7 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        known = known_options()
+        known = ", ".join(known_options())
         parser.usage = "opscope quantize MODEL --data DIR|F.npz [-o FILE] [--precision P] [OPTION …]"
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
         parser.add_argument(
@@ -51,10 +47,12 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
             "--target", metavar="T", help="profile model and copy on this target (see `opscope targets`)"
         )
         group.add_argument(
-            "--backend", metavar="B", help=f"make the copy for this backend, and profile both on it: {', '.join(known)}"
+            "--backend",
+            metavar="B",
+            help=f"make the copy for this backend, and profile both on it: {known}",
         )
         group.add_argument("--runs", type=Path, metavar="DIR", help="folder for the runs `before` and `after`")
-        for option in merged([option for options in known.values() for option in options]):
+        for option in all_options():
             if option.name not in _OWN:
                 add_option(group, option)
 
@@ -69,14 +67,16 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
         keep_input(output, args.model)
         if args.runs is not None and args.target is None and args.backend is None:
             raise UsageError("--runs: nothing is profiled; expected --target or --backend too")
-        chosen = _backend_options(args)
+        chosen, note = source_of_verb(args, _OWN)
+        if note:
+            print(f"note: {note}", file=sys.stderr)
         result = api.quantize(
             args.model,
             output,
             options,
             target=args.target,
             backend=args.backend,
-            backend_options=chosen,
+            backend_options=chosen or {},
             runs=args.runs,
             command=command_line(),
             step=step,
@@ -88,21 +88,6 @@ where the model has one input. Images are not decoded. Exit codes: 0 fine, 2 wro
             if place is not None:
                 print(f"wrote {place}", file=sys.stderr)
         return 0
-
-
-def _backend_options(args: Namespace) -> dict[str, Value]:
-    """Options of the backend that are given; one of another backend is an error."""
-    from ..backends import registry as backends
-
-    wanted = Namespace(**{**vars(args), **{name.replace("-", "_"): None for name in _OWN}})
-    parts = [entry.part.replace("-", "_") for entry in backends.entries() if entry.part]
-    if args.backend is None and args.target is None and not any(getattr(args, part) for part in parts):
-        return {}
-    note = choose_source(wanted)
-    args.target, args.backend = wanted.target, wanted.backend
-    if note:
-        print(f"note: {note}", file=sys.stderr)
-    return {name: value for name, value in chosen_options(wanted).items() if name not in _OWN}
 
 
 COMMANDS = {"quantize": QuantizeCommand()}

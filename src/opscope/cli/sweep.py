@@ -11,9 +11,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ..commands.command import add_shape, positive, write_result
+from ..commands.backend_options import add_option, all_options, attribute
+from ..commands.command import add_shape, listed, positive, write_result
 from ..core.errors import UsageError, printable
-from .profile import add_option, known_options, merged
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -100,23 +100,23 @@ interrupted: finished cells are kept.
             return 0
         if args.scheduler is not None or args.cluster is not None:
             logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our one line says what is wrong
-        teller = Teller(args.output)
+        display = ProgressDisplay(args.output)
         try:
             state = verbs.sweep(
-                spec, args.output, options, commit=args.commit, started=teller.start, progress=teller.show
+                spec, args.output, options, commit=args.commit, started=display.start, progress=display.show
             )
         except KeyboardInterrupt:
-            teller.end()
+            display.end()
             print(
-                f"opscope: interrupted; {teller.ended} cells are in {args.output}, the same command goes on",
+                f"opscope: interrupted; {display.ended} cells are in {args.output}, the same command goes on",
                 file=sys.stderr,
             )
             return 130
-        teller.end()
-        result = {"store": args.output, "cells": teller.cells, "run": state.ended, "ok": state.done}
+        display.end()
+        result = {"store": args.output, "cells": display.cells, "run": state.ended, "ok": state.done}
         result |= {"failed": state.failed, "refused": state.refused, "seconds": round(state.seconds, 3)}
-        words = f"{state.done} ok, {state.failed} failed, {state.refused} refused of {teller.cells} cells"
-        before = teller.cells - state.ended
+        words = f"{state.done} ok, {state.failed} failed, {state.refused} refused of {display.cells} cells"
+        before = display.cells - state.ended
         words += f"; {before} were in the store before" if before else ""
         write_result(lambda out: print(json.dumps(result) if args.json else words, file=out), None)
         print(f"wrote {args.output}", file=sys.stderr)
@@ -129,7 +129,7 @@ def _spec(args: Namespace) -> Spec:
 
     axes: dict[str, tuple[Value, ...]] = {}
     for name in ("target", "backend", *_axis_names()):
-        value = getattr(args, name.replace("-", "_"))
+        value = getattr(args, attribute(name))
         if value is True:
             axes[name] = (True,)
         elif value is not None and value is not False:
@@ -145,14 +145,6 @@ def _spec(args: Namespace) -> Spec:
 
 def _axis_names() -> list[str]:
     return [option.name for option in _known()]
-
-
-def listed(name: str, text: str) -> tuple[str, ...]:
-    """The values of a comma list."""
-    values = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not values:
-        raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
-    return values
 
 
 def limits_of(args: Namespace) -> SweepOptions:
@@ -172,7 +164,7 @@ def _options(args: Namespace) -> SweepOptions:
     return replace(limits_of(args), scheduler=args.scheduler, cluster=args.cluster, keep=args.keep, fresh=args.fresh)
 
 
-class Teller:
+class ProgressDisplay:
     """Progress: a line that is drawn again on a terminal, a line every few seconds elsewhere."""
 
     def __init__(self, store: str, *, reasons: bool = True) -> None:
@@ -240,7 +232,7 @@ def _known() -> list[Option]:
     """Options of every backend that cells may have."""
     from ..language_models.cell import OPTIONS
 
-    return merged([option for options in (*known_options().values(), OPTIONS) for option in options])
+    return all_options(OPTIONS)
 
 
 def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:

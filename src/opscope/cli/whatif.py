@@ -6,11 +6,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..commands.command import add_shape, command_line, positive, write_result
+from ..commands.backend_options import add_option, attribute, merged
+from ..commands.command import add_shape, command_line, listed, positive, write_result
 from ..commands.progress import counted
 from ..core.errors import UsageError
 from ..core.manifest import Can
-from .profile import add_option, merged
 
 
 class WhatIfCommand:
@@ -48,7 +48,7 @@ examples:
         names = backends.find(args.backend).axes
         if args.target:
             _name_parts(args)
-        axes = {name: _values(args, name) for name in names if getattr(args, name.replace("-", "_"))}
+        axes = {name: listed(name, getattr(args, attribute(name))) for name in names if getattr(args, attribute(name))}
         if not axes:
             raise UsageError(f"whatif: nothing to vary; expected at least one of {', '.join(f'--{a}' for a in names)}")
         result = api.what_if(
@@ -76,18 +76,10 @@ def _name_parts(args: Namespace) -> None:
     option = backends.find(args.backend).part
     if option not in backends.find(args.backend).axes:
         raise UsageError(f"--target: backend {args.backend} does not vary its part; expected other choices")
-    if getattr(args, option.replace("-", "_")):
+    if getattr(args, attribute(option)):
         raise UsageError(f"--target: --{option} is given too; expected one of them")
-    chosen = [catalogue.choose(name, backend=args.backend).options[option] for name in _values(args, "target")]
-    setattr(args, option.replace("-", "_"), ",".join(map(str, chosen)))
-
-
-def _values(args: Namespace, name: str) -> list[str]:
-    text: str = getattr(args, name.replace("-", "_"))
-    values = [value.strip() for value in text.split(",") if value.strip()]
-    if not values:
-        raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
-    return values
+    chosen = [catalogue.choose(name, backend=args.backend).options[option] for name in listed("target", args.target)]
+    setattr(args, attribute(option), ",".join(map(str, chosen)))
 
 
 COMMANDS = {"whatif": WhatIfCommand()}

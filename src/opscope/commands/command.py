@@ -98,6 +98,14 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def listed(name: str, text: str) -> tuple[str, ...]:
+    """The values of a comma list; `name` is the option that it was given to."""
+    values = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not values:
+        raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
+    return values
+
+
 def add_format(parser: ArgumentParser, formats: Sequence[str], words: str = "output format (default: text)") -> None:
     """Add `--format`, and `--json` as a short form of it."""
     parser.add_argument("--format", choices=formats, default="text", help=words)

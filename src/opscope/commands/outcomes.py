@@ -1,13 +1,14 @@
-"""What several commands print of a program that was compiled, and of one that ran."""
+"""What several commands print: of a profile, of a program that was compiled, and of one that ran."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import printable
-from .command import write_result
+from .command import screen_width, wants_colour, write_result
 from .vendor_flags import respelt
 
 if TYPE_CHECKING:
@@ -15,6 +16,31 @@ if TYPE_CHECKING:
 
     from ..workflows.execution import RunOutcome
     from ..workflows.model_compiler import Compiled
+    from ..workflows.record import Recorded
+
+
+def show_profile(
+    recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed", more: str = "--all"
+) -> None:
+    """The one screen that every profile has, whatever made it; or the same as JSON."""
+    from ..views.json.recorded_json import RecordedJson
+    from ..views.text.profile_text import ProfileText
+
+    colour, width = wants_colour(sys.stdout), screen_width(sys.stdout)
+    text = ProfileText(top=top, level=level, colour=colour, width=width, more=more, places=_places(recorded))
+    view = RecordedJson() if as_json else text
+    write_result(lambda out: view.render(recorded.run, recorded.findings, recorded.recording, out), None)
+    if recorded.reused:
+        print(f"note: nothing that the {recorded.reused} depends on has changed: it was re-used", file=sys.stderr)
+
+
+def _places(recorded: Recorded) -> list[tuple[str, str]]:
+    """The files to open next, and the command that shows them."""
+    if recorded.folder is None:
+        return []
+    names = {"report.html": "page", "trace.json": "timeline", "trace.pftrace": "timeline"}
+    files = [(names[name], str(recorded.folder / name)) for name in recorded.files if name in names]
+    return [*files, ("both", f"opscope view {shlex.quote(str(recorded.folder))}")]
 
 
 def report_compiled(

@@ -13,6 +13,7 @@ from typing import BinaryIO, TextIO
 from .errors import UsageError, os_reason
 
 PROGRAM_FILE = "programqpc.bin"
+MOST_BYTES = 1 << 32  # of a file that is read as a whole
 _CHUNK_BYTES = 1 << 20
 
 
@@ -94,6 +95,20 @@ def _same(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve() or one.samefile(other)
     except (OSError, RuntimeError):  # not there, or not to be looked at
         return False
+
+
+def read_whole(path: Path, expected: str, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """A file that a user named; that it cannot be read, or is too large for what it should be, is the user's error.
+
+    Args:
+        expected: what the file should be, in the words of the error.
+    """
+    try:
+        if path.stat().st_size > most_bytes:
+            raise UsageError(f"{path}: larger than {most_bytes >> 20} MB; expected {expected}")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({os_reason(error)}); expected {expected}") from error
 
 
 def open_plain(path: Path) -> BinaryIO:

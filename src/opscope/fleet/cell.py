@@ -19,12 +19,13 @@ from ..core.provenance import Provenance
 from ..graph.graph import Graph
 from ..language_models.cell import BACKEND as LANGUAGE_MODELS
 from ..language_models.cell import profile_point
+from ..options import shapes_of
 from ..recording.recording import COMPILE_TIME, Metric
 from ..workflows.own_backends import OWN
 from .plan import SHAPE, Cell
 from .rows import Origin, cell_row, failed_row, op_columns
 from .schema import FAILED, OK, REFUSED
-from .spec import Value, shapes_of
+from .spec import Value
 from .store import Store
 
 if TYPE_CHECKING:

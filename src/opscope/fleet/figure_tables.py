@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import UsageError, did_you_mean, printable
+from ..core.files import read_whole
 from .spec import LARGEST_BYTES
 
 _DIRECTIONS = ("less", "more")
@@ -29,13 +30,12 @@ class FigureTable:
 
 def read_figure_tables(path: Path, axes: Collection[str]) -> list[FigureTable]:
     """The figures of a file; `axes` are the columns that cells have."""
+    expected = "a table of figures in CSV"
+    raw = read_whole(path, expected, most_bytes=LARGEST_BYTES)
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise UsageError(f"{path}: is larger than {LARGEST_BYTES >> 20} MB; expected a table of figures in CSV")
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        problem = printable(getattr(error, "strerror", None) or str(error), 200)
-        raise UsageError(f"{path}: cannot be read ({problem}); expected a table of figures in CSV") from error
+        rows = list(csv.reader(raw.decode("utf-8-sig").splitlines()))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{path}: cannot be read ({printable(str(error), 200)}); expected {expected}") from error
     head = [word.strip() for word in rows[0]] if rows else []
     keys = [place for place, word in enumerate(head) if word in axes]
     figures = list(_figures(path, head, keys, axes))

@@ -23,10 +23,11 @@ from ..language_models.cell import OPTIONS as OF_LANGUAGE_MODELS
 from ..language_models.config import FILE as CONFIG_FILE
 from ..machine import catalogue as targets
 from ..machine.target import Target
+from ..options import shapes_text
 from ..workflows import catalogue
 from ..workflows.own_backends import OWN
 from .rows import options_text, series_of
-from .spec import Spec, Value, shapes_text, spelt
+from .spec import Spec, Value, spelt
 
 MOST_CELLS = 10_000_000
 OURS = {**OWN, LANGUAGE_MODELS: OF_LANGUAGE_MODELS}  # backends that take a target, with their options

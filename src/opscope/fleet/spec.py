@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import UsageError, did_you_mean, printable
-from ..options import Shapes
+from ..core.files import read_whole
+from ..options import Shapes, extents
 
 Value = str | int | bool
 LARGEST_BYTES = 1 << 24
@@ -94,12 +95,9 @@ class Spec:
 
 def read_spec(path: Path) -> Spec:
     """Of a TOML file; patterns of models are taken from its folder."""
+    raw = read_whole(path, "a sweep in TOML", most_bytes=LARGEST_BYTES)
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise UsageError(f"{path}: is larger than {LARGEST_BYTES >> 20} MB; expected a sweep in TOML")
-        found = msgspec.toml.decode(path.read_bytes(), type=_File)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a sweep in TOML") from error
+        found = msgspec.toml.decode(raw, type=_File)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         known = "models, axes, zip, exclude, only, shapes, resources (see docs/fleet.md)"
         raise UsageError(f"{path}: {printable(str(error), 300)}; expected {known}") from error
@@ -117,25 +115,6 @@ def read_spec(path: Path) -> Spec:
 
 def _shapes(found: Mapping[str, str | int]) -> Shapes:
     return {name: extents(str(text), f"shape of {printable(name)}") for name, text in found.items()}
-
-
-def extents(text: str, where: str) -> tuple[int, ...]:
-    """1x3x224x224"""
-    parts = text.split("x")
-    if not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise UsageError(f"{where}: {printable(text)!r}; expected extents such as 1x3x224x224")
-    return tuple(map(int, parts))
-
-
-def shapes_text(shapes: Shapes) -> str:
-    """One spelling of shapes, as an option of a cell."""
-    return ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in sorted(shapes.items()))
-
-
-def shapes_of(text: str) -> dict[str, tuple[int, ...]]:
-    """What `shapes_text` made."""
-    pairs = (part.rpartition("=") for part in text.split(";") if part)
-    return {name: extents(found, f"shape of {printable(name)}") for name, _, found in pairs}
 
 
 def pattern(table: Mapping[str, Value | list[Value]]) -> Pattern:

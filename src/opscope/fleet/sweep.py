@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -144,41 +144,52 @@ def sweep(
         memory_limit_bytes=options.memory_limit_bytes,
         profile=options.profile,
     )
-    with ExitStack() as stack:
-        versions, dashboard = None, ""
-        give: Callable[[Sequence[Cell]], Outcomes]
-        if options.scheduler is None and options.cluster is None:
-            limit = options.memory_limit_bytes or part_of_memory(jobs)
-            here = msgspec.structs.replace(job, memory_limit_bytes=limit)
-            give = lambda cells: outcomes_here(cells, here, jobs=jobs)  # noqa: E731
-        else:
-            reached = started_cluster(options.cluster, jobs) if options.cluster else cluster(options.scheduler)
-            client = stack.enter_context(reached)
-            names = [str(name) for each in specs for name in each.axes.get("backend", ())]
-            versions = versions_there(client, names).__getitem__ if names else None
-            jobs, dashboard = threads_of(client), client.dashboard_link
-            give = lambda cells: outcomes_there(client, cells, job)  # noqa: E731
+    names = [str(name) for each in specs for name in each.axes.get("backend", ())]
+    with _workers(options, job, jobs, names) as workers:
         again = mark if options.fresh else ""
-        cells = [cell for each in specs for cell in planned(each, versions=versions, again=again)]
+        cells = [cell for each in specs for cell in planned(each, versions=workers.versions, again=again)]
         plan = plan_for(place, cells, retry_failed=options.retry_failed)
         if started is not None:
-            started(Started(plan, jobs, dashboard))
+            started(Started(plan, workers.jobs, workers.dashboard))
         forget(place, [cell.id for cell in plan.todo])
-        return _run(place, plan, give, jobs, progress, tidy=options.tidy)
+        return _run(place, plan, workers, progress, tidy=options.tidy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """Who runs cells."""
+
+    give: Callable[[Sequence[Cell]], Outcomes]
+    jobs: int
+    versions: Callable[[str], str] | None = None  # of backends, where they run elsewhere
+    dashboard: str = ""
+
+
+@contextmanager
+def _workers(options: SweepOptions, job: Job, jobs: int, backends: Sequence[str]) -> Iterator[_Workers]:
+    """Processes of this machine, or workers of a cluster that is there or is started for this."""
+    if options.scheduler is None and options.cluster is None:
+        limit = options.memory_limit_bytes or part_of_memory(jobs)
+        here = msgspec.structs.replace(job, memory_limit_bytes=limit)
+        yield _Workers(lambda cells: outcomes_here(cells, here, jobs=jobs), jobs)
+        return
+    with started_cluster(options.cluster, jobs) if options.cluster else cluster(options.scheduler) as client:
+        versions = versions_there(client, backends).__getitem__ if backends else None
+        dashboard = client.dashboard_link
+        yield _Workers(lambda cells: outcomes_there(client, cells, job), threads_of(client), versions, dashboard)
 
 
 def _run(
     store: Store,
     plan: Plan,
-    give: Callable[[Sequence[Cell]], Outcomes],
-    jobs: int,
+    workers: _Workers,
     progress: Callable[[Progress], None] | None,
     *,
     tidy: bool,
 ) -> Progress:
-    state = Progress(len(plan.todo), jobs)
+    state = Progress(len(plan.todo), workers.jobs)
     start = time()
-    with closing(give(plan.todo)) as outcomes:  # an interrupt ends the processes, wherever it comes
+    with closing(workers.give(plan.todo)) as outcomes:  # an interrupt ends the processes, wherever it comes
         for outcome in outcomes:
             state.count(outcome, time() - start)
             if progress is not None:

@@ -282,7 +282,7 @@ def _explanation(change_ns: float, rows: Sequence[OpDifference], *, has_parts: b
     for row in rows:
         found: Difference = row.own if has_parts else row.time
         if found.change:
-            parts.append(Part(row.name, found.change, found.base, found.new, row.how, row))
+            parts.append(Part(row.name, found.change, row.how, row))
     parts.sort(key=lambda part: (-abs(part.ns), part.name))
     rest = change_ns - sum(part.ns for part in parts)
-    return Explanation(change_ns, tuple(parts), Part(REST, rest, None, None))
+    return Explanation(change_ns, tuple(parts), Part(REST, rest))

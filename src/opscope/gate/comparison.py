@@ -95,8 +95,6 @@ class Part:
 
     name: str
     ns: float
-    base_ns: float | None
-    new_ns: float | None
     how: str = ""
     row: OpDifference | None = None  # whose part it is; None: of no op
 

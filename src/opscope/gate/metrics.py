@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..analysis.rollups import known_sum
 from ..core.provenance import Provenance
+from ..core.sums import known_sum, whole_sum
 from ..recording.finding import BOUNDS, OTHER_BOUND
 from ..recording.language_model import LanguageModel, Ranged
 from ..recording.summary import OCCUPANCY, LaneTotal, Share, Summary
@@ -183,6 +183,5 @@ def _memory(summary: Summary) -> Iterator[tuple[str, float | None]]:
 def _lanes(lanes: tuple[LaneTotal, ...], word: str) -> Iterator[tuple[str, float | None]]:
     """By engine, and of all; a sum of lanes one of which is not known is not known."""
     rows = [(lane.engine or lane.name, getattr(lane, f"{word}_ns")) for lane in lanes]
-    known = [value for _, value in rows if value is not None]
-    yield word, sum(known) if rows and len(known) == len(rows) else None
+    yield word, whole_sum(value for _, value in rows)
     yield from ((name, value) for name, value in _by_name(word, rows) if value is not None)

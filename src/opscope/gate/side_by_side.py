@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..analysis.rollups import known_sum
+from ..core.sums import known_sum
 from ..core.units import UNKNOWN
 from .comparison import ADDED, REMOVED, STRUCTURE, SideBySide, SideRow
 from .families import families_of, farthest

@@ -33,6 +33,11 @@ def combine(parts: Sequence[Recording], align: Align | None = None) -> Recording
     pair = find_pair(parts)
     if pair is not None:  # a model of what the other measured: both in one picture
         return combine([overlay(*pair), *(part for part in parts if not any(part is one for one in pair))])
+    return _with_times(_believable(_joined(parts)))
+
+
+def _joined(parts: Sequence[Recording]) -> Recording:
+    """Several files of one execution, of which one at the most has a timeline."""
     timed = [part for part in parts if part.provenance != FACT] or list(parts)
     _only_one("provenance", [(part.source, part.provenance) for part in timed])
     lines = [part for part in parts if len(part.trace.spans)]
@@ -43,7 +48,7 @@ def combine(parts: Sequence[Recording], align: Align | None = None) -> Recording
     first = lines[0] if lines else timed[0]
     provenance = timed[0].provenance
     sampled = sorted(parts, key=lambda part: not part.samples_ns)  # a latency that has samples goes before a sum
-    whole = Recording(
+    return Recording(
         maker=" + ".join(dict.fromkeys(part.maker for part in parts)),
         source=" + ".join(part.source for part in parts),
         tool=" + ".join(dict.fromkeys(part.tool for part in parts)),
@@ -62,7 +67,6 @@ def combine(parts: Sequence[Recording], align: Align | None = None) -> Recording
         language_model=_points_of(parts),
         caveats=tuple(dict.fromkeys(caveat for part in parts for caveat in part.caveats)),
     )
-    return _with_times(_believable(whole))
 
 
 def _points_of(parts: Sequence[Recording]) -> LanguageModel | None:

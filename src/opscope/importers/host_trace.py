@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from ..core.errors import UsageError, printable
+from ..core.files import read_whole
 from ..core.meaning import Does, LaneRole
 from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, Lane, LaneNumbers, SpanKind, Trace, blank_spans
 
-_MOST_BYTES = 1 << 31
 _LONGEST_NS = 2**62
 _OWNER = re.compile(r"Activation (\d{1,9}) ")
 _DEVICE = re.compile(r"_Core_\d+\]?$| Device \d+$")  # how processes of cores and devices are called
@@ -82,12 +82,7 @@ def read_host_trace(path: Path, *, stats_hz: float, origin_tick: int, activation
 
 
 def _decode(path: Path) -> _File:
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path}: {path.stat().st_size} bytes; expected a host trace of at most {_MOST_BYTES}")
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a Chrome trace in JSON") from error
+    raw = read_whole(path, "a Chrome trace in JSON")
     try:
         if raw.lstrip()[:1] == b"[":
             return _File(msgspec.json.decode(raw, type=list[_Event]))

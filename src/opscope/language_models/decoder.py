@@ -1,7 +1,7 @@
 """One step of a decoder, in the order in which it is computed: the one description that graphs and model files share.
 
-What is done is said here; how it is written down is up to `Hands`: as ops of a Graph (`decoder_graph.py`), or as the
-operators that an exporter writes into a file (the zoo's `llm-decoder`).
+What is done is said here; how it is written down is up to a `DecoderWriter`: as ops of a Graph (`decoder_graph.py`), or
+as the operators that an exporter writes into a file (the zoo's `llm-decoder`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class At:
         return replace(self, block=block)
 
 
-class Hands(Protocol[V]):
+class DecoderWriter(Protocol[V]):
     """Writes down what a decoder does; `V` is a value."""
 
     def start(self, architecture: Architecture) -> V:
@@ -129,85 +129,85 @@ class Hands(Protocol[V]):
         ...
 
 
-def write_decoder(model: Architecture, hands: Hands[V]) -> None:
+def write_decoder(model: Architecture, writer: DecoderWriter[V]) -> None:
     """Write one step of a model."""
-    x = hands.start(model)
+    x = writer.start(model)
     for number, layer in enumerate(model.layers):
-        x = _layer(model, hands, number, layer, x)
+        x = _layer(model, writer, number, layer, x)
         if layer.side is not None:
-            x = hands.other(At(f"model/layers.{number}", Block.FEED_FORWARD, number), x, layer.side)
+            x = writer.other(At(f"model/layers.{number}", Block.FEED_FORWARD, number), x, layer.side)
     if model.final_norm:
-        x = hands.norm(At("model/norm", Block.HEAD), x)
-    hands.finish(At("lm_head", Block.HEAD), x, model)
+        x = writer.norm(At("model/norm", Block.HEAD), x)
+    writer.finish(At("lm_head", Block.HEAD), x, model)
 
 
-def _layer(model: Architecture, hands: Hands[V], number: int, layer: Layer, x: V) -> V:
+def _layer(model: Architecture, writer: DecoderWriter[V], number: int, layer: Layer, x: V) -> V:
     """Write one layer: its two parts behind each other or beside each other, with sums around them."""
     at = At(f"model/layers.{number}", Block.ATTENTION, number)
     after = at.of(Block.FEED_FORWARD)
     before = model.norm_place is not NormPlace.AFTER
     behind = model.norm_place is not NormPlace.BEFORE
-    normal = hands.norm(at / "input_layernorm", x) if before else x
-    mixed = _mix(hands, at, normal, layer, model.hidden)
+    normal = writer.norm(at / "input_layernorm", x) if before else x
+    mixed = _mix(writer, at, normal, layer, model.hidden)
     if model.parallel:
         if not model.shared_norm:
-            normal = hands.norm(after / "post_attention_layernorm", x)
-        return hands.add(after, x, hands.add(after, mixed, _feed_forward(hands, after, normal, layer, model.hidden)))
+            normal = writer.norm(after / "post_attention_layernorm", x)
+        return writer.add(after, x, writer.add(after, mixed, _feed_forward(writer, after, normal, layer, model.hidden)))
     if behind:
-        mixed = hands.norm(at / "post_attention_layernorm", mixed)
-    x = hands.add(at, x, mixed)
+        mixed = writer.norm(at / "post_attention_layernorm", mixed)
+    x = writer.add(at, x, mixed)
     name = "pre_feedforward_layernorm" if behind else "post_attention_layernorm"
-    normal = hands.norm(after / name, x) if before else x
-    result = _feed_forward(hands, after, normal, layer, model.hidden)
+    normal = writer.norm(after / name, x) if before else x
+    result = _feed_forward(writer, after, normal, layer, model.hidden)
     if behind:
-        result = hands.norm(after / "post_feedforward_layernorm", result)
-    return hands.add(after, x, result)
+        result = writer.norm(after / "post_feedforward_layernorm", result)
+    return writer.add(after, x, result)
 
 
-def _mix(hands: Hands[V], at: At, x: V, layer: Layer, hidden: int) -> V:
+def _mix(writer: DecoderWriter[V], at: At, x: V, layer: Layer, hidden: int) -> V:
     """Add what mixes tokens; attention rotates, appends to the cache, attends."""
     mixer, at = layer.mixer, at / "self_attn"
     if not isinstance(mixer, Attention) or mixer.reuses:
-        return hands.other(at, x, mixer)
+        return writer.other(at, x, mixer)
     matrices = mixer.matrices(hidden)
-    query = write_heads(hands, at / "q_norm", hands.linear(at / "q_proj", x, matrices["q_proj"]), mixer, mixer.heads)
-    made = hands.linear(at / "k_proj", x, matrices["k_proj"])
-    key = write_heads(hands, at / "k_norm", made, mixer, mixer.kv_heads)
+    query = write_heads(writer, at / "q_norm", writer.linear(at / "q_proj", x, matrices["q_proj"]), mixer, mixer.heads)
+    made = writer.linear(at / "k_proj", x, matrices["k_proj"])
+    key = write_heads(writer, at / "k_norm", made, mixer, mixer.kv_heads)
     if not mixer.value_is_key:
-        made = hands.linear(at / "v_proj", x, matrices["v_proj"])
-    value = hands.heads(at, made, mixer.kv_heads)
-    key = hands.append(at.of(Block.CACHE), "key", key, mixer)
-    value = hands.append(at.of(Block.CACHE), "value", value, mixer)
-    mixed = hands.attend(at, query, key, value, mixer)
+        made = writer.linear(at / "v_proj", x, matrices["v_proj"])
+    value = writer.heads(at, made, mixer.kv_heads)
+    key = writer.append(at.of(Block.CACHE), "key", key, mixer)
+    value = writer.append(at.of(Block.CACHE), "value", value, mixer)
+    mixed = writer.attend(at, query, key, value, mixer)
     if mixer.gated:
-        gate = hands.linear(at / "g_proj", x, matrices["g_proj"])
-        mixed = hands.multiply(at, mixed, hands.activate(at, "sigmoid", gate))
-    return hands.linear(at / "o_proj", mixed, matrices["o_proj"])
+        gate = writer.linear(at / "g_proj", x, matrices["g_proj"])
+        mixed = writer.multiply(at, mixed, writer.activate(at, "sigmoid", gate))
+    return writer.linear(at / "o_proj", mixed, matrices["o_proj"])
 
 
-def write_heads(hands: Hands[V], at: At, flat: V, attention: Attention, count: int) -> V:
+def write_heads(writer: DecoderWriter[V], at: At, flat: V, attention: Attention, count: int) -> V:
     """Add heads of queries or keys, normalised and rotated as the model does; `at` is their normalisation."""
     module = replace(at, path=at.path.rpartition("/")[0])
     if attention.query_norm is QueryNorm.WHOLE:
-        flat = hands.norm(at, flat)
-    apart = hands.heads(module, flat, count)
+        flat = writer.norm(at, flat)
+    apart = writer.heads(module, flat, count)
     if attention.query_norm is QueryNorm.HEAD:
-        apart = hands.norm(at, apart)
-    return hands.rotate(module, apart, attention.rotary_size) if attention.rotary_size else apart
+        apart = writer.norm(at, apart)
+    return writer.rotate(module, apart, attention.rotary_size) if attention.rotary_size else apart
 
 
-def _feed_forward(hands: Hands[V], at: At, x: V, layer: Layer, hidden: int) -> V:
+def _feed_forward(writer: DecoderWriter[V], at: At, x: V, layer: Layer, hidden: int) -> V:
     part, at = layer.feed_forward, at / "mlp"
     if isinstance(part, Mixture):
-        return hands.other(at, x, part)
-    return write_feed_forward(hands, at, x, part, hidden)
+        return writer.other(at, x, part)
+    return write_feed_forward(writer, at, x, part, hidden)
 
 
-def write_feed_forward(hands: Hands[V], at: At, x: V, part: FeedForward, hidden: int) -> V:
+def write_feed_forward(writer: DecoderWriter[V], at: At, x: V, part: FeedForward, hidden: int) -> V:
     """Add the products of a feed-forward part, with the activation between them."""
     matrices = part.matrices(hidden)
     first = "gate_proj" if part.gated else "up_proj"
-    inner = hands.activate(at / "act_fn", part.activation, hands.linear(at / first, x, matrices[first]))
+    inner = writer.activate(at / "act_fn", part.activation, writer.linear(at / first, x, matrices[first]))
     if part.gated:
-        inner = hands.multiply(at, inner, hands.linear(at / "up_proj", x, matrices["up_proj"]))
-    return hands.linear(at / "down_proj", inner, matrices["down_proj"])
+        inner = writer.multiply(at, inner, writer.linear(at / "up_proj", x, matrices["up_proj"]))
+    return writer.linear(at / "down_proj", inner, matrices["down_proj"])

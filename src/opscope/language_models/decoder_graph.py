@@ -50,9 +50,9 @@ class Storage:
 
 def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
-    hands = GraphHands(model, step, storage or Storage.of())
-    write_decoder(model, hands)
-    return hands.graph()
+    writer = GraphWriter(model, step, storage or Storage.of())
+    write_decoder(model, writer)
+    return writer.graph()
 
 
 def repeated_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
@@ -67,7 +67,7 @@ def repeated_graph(model: Architecture, step: Step, storage: Storage | None = No
     return replace(graph, ops=tuple(repeated(op) for op in graph.ops))
 
 
-class GraphHands:
+class GraphWriter:
     """Writes ops and tensors; a value is the number of a tensor."""
 
     def __init__(self, model: Architecture, step: Step, storage: Storage) -> None:

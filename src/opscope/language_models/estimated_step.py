@@ -158,12 +158,17 @@ def _link_cost(model: Architecture, step: Step, storage: Storage, machine: Machi
     Each device sends every other its part of the values, and then its part of the sums: of N devices, 2 (N - 1) / N of
     the values leave each of them. That takes two arrivals where all pairs are linked, and 2 (N - 1) in a ring.
     """
+    values = storage.weights.flows.size_bytes(step.batch * step.tokens * model.hidden)
+    size = 2 * values * (machine.devices - 1) / machine.devices
+    return crossing_cost(machine, size, _SUMS * len(model.layers), ring=True)
+
+
+def crossing_cost(machine: Machine, size_bytes: float, times: float, *, ring: bool = False) -> StepCost:
+    """What it takes bytes to cross the link between devices, so often."""
     route = next((route for route in machine.target.routes if route.carries is Carries.LINK), None)
     if route is None:
         return StepCost(None, withheld=f"{machine.target.name} has no link between devices")
-    values = storage.weights.flows.size_bytes(step.batch * step.tokens * model.hidden)
-    times = _SUMS * len(model.layers)
-    seconds = exchange_seconds(route, 2 * values * (machine.devices - 1) / machine.devices, machine, ring=True)
+    seconds = exchange_seconds(route, size_bytes, machine, ring=ring)
     spread = Spread(*(getattr(seconds, end) * times for end in ("value", "low", "high")))
     return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, Spread(0.0, 0.0, 0.0))
 

@@ -20,7 +20,7 @@ from ..machine.target import ANY, Holds, Target
 from .architecture import Architecture
 from .decoder import Step, decode, prefill
 from .decoder_graph import Storage
-from .estimated_step import LINK, StepCost, estimated_step, exchange_seconds, weighted
+from .estimated_step import StepCost, crossing_cost, estimated_step, weighted
 from .memory import Deployment, Parallel, cache_bytes, weight_bytes
 from .point import Phase, Point, Spread
 
@@ -168,13 +168,8 @@ class Estimator:
 
     def _hops(self, tokens: int, count: float) -> StepCost:
         """What it takes values of so many tokens to cross from device to device, so often."""
-        route = next((route for route in self.target.routes if route.carries is Carries.LINK), None)
-        if route is None:
-            return StepCost(None, withheld=f"{self.target.name} has no link between devices")
         size = self.storage.weights.flows.size_bytes(tokens * self.model.hidden)
-        one = exchange_seconds(route, size, self.machine)
-        spread = Spread(*(getattr(one, end) * count for end in ("value", "low", "high")))
-        return StepCost(spread, {LINK: spread.value}, {LINK: spread.value}, Spread(0.0, 0.0, 0.0))
+        return crossing_cost(self.machine, size, count)
 
     def chunks(self, batch: int, prompt: int, context: int) -> list[tuple[Step, float]]:
         """Steps that a prompt takes, with how often each counts.

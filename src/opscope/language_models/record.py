@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ..core.meaning import Carries, Does, LaneRole
 from ..core.provenance import Provenance
+from ..core.sums import whole_sum
 from ..estimate.recorded import spent_until
 from ..machine.target import Holds, Target
 from ..program.program import COMMAND, NO_ROUTE, Detail, OpCycles
@@ -217,8 +218,7 @@ def _joules(found: Spread | None, provenance: Provenance) -> Energy | None:
 
 def _memory(point: Point, target: Target, phases: Sequence[Phase]) -> MemoryTotal:
     """Where weights and cache are; what a step reads of them is of both phases."""
-    read = [phase.read_bytes for phase in phases]
-    total = None if None in read else sum(round(each.value) for each in read if each is not None)
+    total = whole_sum(None if phase.read_bytes is None else round(phase.read_bytes.value) for phase in phases)
     peak = point.weight_bytes + point.kv_bytes
     return MemoryTotal(target.home(Holds.CONSTANTS).name, 0, None, peak, None, point.capacity_bytes, total, None)
 

@@ -165,8 +165,8 @@ def unknown(name: str) -> TargetError:
             printable(name), "", f"is called like several target files; expected one of {', '.join(same)}"
         )
     if found:
-        tellers = " or ".join(dict.fromkeys(each.backend.name for each in found))
-        problem = f"has no target file: only `opscope profile` can tell (--backend {tellers})"
+        able = " or ".join(dict.fromkeys(each.backend.name for each in found))
+        problem = f"has no target file: only `opscope profile` can tell (--backend {able})"
         return TargetError(printable(name), "", f"{problem}; expected a target that has one {listed}")
     if name in {each.backend.name for each in known_entries()}:
         return TargetError(name, "", f"is a backend; expected --backend {name}, or a target {listed}")

@@ -110,6 +110,25 @@ def check_words(options: DataclassInstance) -> None:
                 raise UsageError(f"{name.replace('_', ' ')} {printable(str(word))!r}: not known; expected {known}")
 
 
+def extents(text: str, where: str) -> tuple[int, ...]:
+    """1x3x224x224"""
+    parts = text.split("x")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UsageError(f"{where}: {printable(text)!r}; expected extents such as 1x3x224x224")
+    return tuple(map(int, parts))
+
+
+def shapes_text(shapes: Shapes) -> str:
+    """One spelling of shapes, as options of runs and of cells keep them: `x=1x3x8x8;y=1`."""
+    return ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in sorted(shapes.items()))
+
+
+def shapes_of(text: str) -> dict[str, tuple[int, ...]]:
+    """What `shapes_text` made."""
+    pairs = (part.rpartition("=") for part in text.split(";") if part)
+    return {name: extents(found, f"shape of {printable(name)}") for name, _, found in pairs}
+
+
 _MODULES = {
     "compile": ("CompileOptions", "DEFAULT_OVERLAP_PARTS"),
     "llm": ("LlmOptions",),

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -55,7 +57,8 @@ PMU_COUNTS = (  # what a PMU event can count on a thread, or on the threads of t
     "write_requests",
 )
 
-Port = tuple[str, str, tuple[int, ...]]  # name, data type, shape
+Count = Annotated[int, msgspec.Meta(ge=0)]  # of things, bytes, cycles: a file that has fewer than none is refused
+Port = tuple[str, str, tuple[Count, ...]]  # name, data type, shape
 
 ACTIVE_COUNTS = ("busy_cycles", "transfer_cycles")  # of PMU_COUNTS: cycles in which a block of a core is at work
 
@@ -71,7 +74,7 @@ class Group:
 
     name: str
     engine: str  # empty: issues transfers only
-    threads: int
+    threads: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,42 +159,42 @@ class OpCycles:
 class StatsOptions:
     """What the device writes down while it runs."""
 
-    level: int = THREAD_LEVEL
+    level: Count = THREAD_LEVEL
     ddr: bool = False
     recipe: str = ""
-    events: tuple[int, ...] = ()  # numbers of the counted PMU events
+    events: tuple[Count, ...] = ()  # numbers of the counted PMU events
     event_names: tuple[str, ...] = ()
     event_counts: tuple[str, ...] = ()  # one of PMU_COUNTS each, with ":GROUP" where of one group; "": not simulated
-    batch_size: int = 1
-    request_bytes: int = 0  # of one request of the bus; 0: not known, and no requests are counted
+    batch_size: Count = 1
+    request_bytes: Count = 0  # of one request of the bus; 0: not known, and no requests are counted
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficRow:
     """Bytes that one core moves in an inference."""
 
-    device: int
-    core: int
-    read: int
-    read_constant: int
-    write: int
-    multicast: int
-    multicast_constant: int
+    device: Count
+    core: Count
+    read: Count
+    read_constant: Count
+    write: Count
+    multicast: Count
+    multicast_constant: Count
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryMetrics:
     """What the compiler knows of memory before anything runs."""
 
-    constants_bytes: int
-    local_bytes: tuple[int, ...]  # most of local memory in use, per lane of cores
-    local_capacity: int
+    constants_bytes: Count
+    local_bytes: tuple[Count, ...]  # most of local memory in use, per lane of cores
+    local_capacity: Count
     traffic: tuple[TrafficRow, ...]
-    first_read: int  # extra bytes of the first inference: weights that stay resident afterwards
-    barriers: int
-    macs: int
-    size_histogram: Mapping[int, int]  # output elements → ops
-    staying_bytes: int = 0  # of local memory, on every lane: constants that stay from inference to inference
+    first_read: Count  # extra bytes of the first inference: weights that stay resident afterwards
+    barriers: Count
+    macs: Count
+    size_histogram: Mapping[int, Count]  # output elements → ops
+    staying_bytes: Count = 0  # of local memory, on every lane: constants that stay from inference to inference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

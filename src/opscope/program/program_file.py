@@ -10,8 +10,8 @@ What repeats is stored once: kinds, ops and details are lists in META, and a com
 that run the same tile share one detail.) The arrays are read in place, without a copy of the commands.
 
 Reading trusts nothing. Header and checksum come first; then the table and every section must lie in the file, and a
-section must hold a whole number of records; then every value of META must have its type (`_text`, `_integer`, …); at
-last `check_program` checks every index. Each failure is a ProgramError that says where.
+section must hold a whole number of records; then every value of META must have the type that `_Meta` says; at last
+`check_program` checks every index. Each failure is a ProgramError that says where.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, astuple
 
 import msgspec
@@ -26,22 +27,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ProgramError
-from ..core.meaning import Carries, Direction
+from ..core.meaning import Direction
 from .bounds import Bounds
 from .check import check_program
 from .program import (
     COMMAND,
-    NO_MEMORY,
     Channel,
+    Count,
     Detail,
     Group,
     MemoryInfo,
     MemoryMetrics,
     Operand,
     OpInfo,
+    Port,
     Program,
     StatsOptions,
-    TrafficRow,
 )
 from .wire import PROGRAM_HEADER, PROGRAM_MAGIC, PROGRAM_SECTION, PROGRAM_VERSION, ProgramSection
 
@@ -70,6 +71,43 @@ _META_FIELDS = (
     "retained",
     "device_cores",
 )
+
+
+_OperandRow = tuple[Direction, str, str, int, str, tuple[Count, ...], Count | None]  # the fields of an Operand
+_DetailRow = tuple[str, str, str, str, tuple[_OperandRow, ...], str]  # of a Detail
+
+
+class _Meta(msgspec.Struct):
+    """The META section; what has a default is absent in files of earlier versions."""
+
+    name: str
+    target: str
+    devices: Count
+    cores: Count
+    batch: Count
+    clock_hz: float
+    stats_hz: float
+    kinds: tuple[str, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    host_microseconds: Mapping[str, float]
+    host_bytes_per_second: Mapping[str, float]
+    simulation: Mapping[str, float]
+    model: str
+    groups: tuple[Group, ...]
+    routes: tuple[Channel, ...]
+    ops: tuple[tuple[str, ...], ...]
+    memories: tuple[MemoryInfo, ...]
+    details: tuple[_DetailRow, ...]
+    stats: StatsOptions
+    metrics: MemoryMetrics
+    notes: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
+    bounds: Bounds | None = None
+    device_cores: Count | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Meta)  # made here, not at first use: see core/json_files.py
 
 
 def encode_program(program: Program) -> bytes:
@@ -102,11 +140,10 @@ def program_id(raw: bytes | memoryview) -> int:
 def decode_program(raw: bytes | memoryview, *, source: str) -> Program:
     """The program in the bytes of a file; damage is reported with its byte offset."""
     sections = _sections(raw, source)
+    arrays = {kind: _array(sections, kind, source) for kind in _ARRAYS}
     try:
-        meta = json.loads(bytes(sections[ProgramSection.META]))
-        arrays = {kind: _array(sections, kind, source) for kind in _ARRAYS}
-        program = _program(meta, arrays)
-    except (KeyError, TypeError, ValueError, RecursionError, msgspec.ValidationError) as error:
+        program = _program(_DECODER.decode(sections[ProgramSection.META]), arrays)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(source, f"section META does not describe a program ({error})") from error
     check_program(program, source=source)
     return program
@@ -171,55 +208,26 @@ def _operand_row(operand: Operand) -> list[object]:
     return [o.direction.value, o.role, o.tensor, o.memory, o.dtype, o.shape, o.bytes]
 
 
-def _program(meta: object, arrays: dict[ProgramSection, npt.NDArray[np.void]]) -> Program:
-    """The program of a parsed META section and the arrays; a field that is absent or of another type raises."""
-    fields = _mapping(meta)
+def _program(meta: _Meta, arrays: Mapping[ProgramSection, npt.NDArray[np.void]]) -> Program:
+    """META and the arrays as a program; what is in META as it is in the program is taken over by name."""
+    same = {name: getattr(meta, name) for name in _META_FIELDS}
     return Program(
-        name=_text(fields["name"]),
-        target=_text(fields["target"]),
-        devices=_integer(fields["devices"]),
-        cores=_integer(fields["cores"]),
-        batch=_integer(fields["batch"]),
-        clock_hz=_number(fields["clock_hz"]),
-        stats_hz=_number(fields["stats_hz"]),
-        groups=tuple(
-            Group(_text(g["name"]), _text(g["engine"]), _integer(g["threads"])) for g in _mappings(fields["groups"])
+        **same,
+        groups=meta.groups,
+        routes=meta.routes,
+        ops=tuple(OpInfo(*row) for row in meta.ops),
+        memories=meta.memories,
+        details=tuple(
+            Detail(name, memory, types, shape, tuple(Operand(*row) for row in operands), attributes)
+            for name, memory, types, shape, operands, attributes in meta.details
         ),
-        routes=tuple(
-            Channel(
-                _text(r["name"]),
-                Carries(_text(r["carries"])),
-                _number(r["bytes_per_cycle"]),
-                _number(r["core_bytes_per_cycle"]),
-                _place(r["memory"]),
-                _number(r["latency_cycles"]),
-                r["on_core_clock"] is True,
-            )
-            for r in _mappings(fields["routes"])
-        ),
-        kinds=_texts(fields["kinds"]),
-        ops=tuple(OpInfo(*_texts(row)) for row in _items(fields["ops"])),
-        details=tuple(_detail(_items(row)) for row in _items(fields["details"])),
+        stats=meta.stats,
+        metrics=meta.metrics,
+        bounds=meta.bounds,
         commands=arrays[ProgramSection.COMMANDS],
         dependency_offsets=arrays[ProgramSection.DEPENDENCY_OFFSETS].astype(np.uint32),
         dependency_sources=arrays[ProgramSection.DEPENDENCY_SOURCES].astype(np.uint32),
         dependency_kinds=arrays[ProgramSection.DEPENDENCY_KINDS].astype(np.uint8),
-        stats=_stats(_mapping(fields["stats"])),
-        metrics=_metrics(_mapping(fields["metrics"])),
-        inputs=tuple(_port(_items(row)) for row in _items(fields["inputs"])),
-        outputs=tuple(_port(_items(row)) for row in _items(fields["outputs"])),
-        host_microseconds={key: _number(value) for key, value in _mapping(fields["host_microseconds"]).items()},
-        host_bytes_per_second={key: _number(value) for key, value in _mapping(fields["host_bytes_per_second"]).items()},
-        simulation={key: _number(value) for key, value in _mapping(fields["simulation"]).items()},
-        model=_text(fields["model"]),
-        notes=_texts(fields.get("notes", [])),
-        memories=tuple(
-            MemoryInfo(_text(m["name"]), m["is_outer"] is True, _rate(m["bytes_per_cycle"]), m["on_core_clock"] is True)
-            for m in _mappings(fields["memories"])
-        ),
-        bounds=msgspec.convert(fields.get("bounds"), Bounds | None),
-        retained=_texts(fields.get("retained", [])),
-        device_cores=None if fields.get("device_cores") is None else _integer(fields["device_cores"]),
     )
 
 
@@ -227,107 +235,3 @@ def _without_blanks(texts: tuple[str, ...]) -> list[str]:
     """Texts up to the last that says something, and at least the four that every op has."""
     used = max((place for place, text in enumerate(texts, 1) if text), default=0)
     return list(texts[: max(used, 4)])
-
-
-def _detail(row: list[object]) -> Detail:
-    name, memory, types, shape, operands, attributes = row
-    rows = tuple(_operand(_items(row)) for row in _items(operands))
-    return Detail(_text(name), _text(memory), _text(types), _text(shape), rows, _text(attributes))
-
-
-def _operand(row: list[object]) -> Operand:
-    way, role, tensor, memory, dtype, shape, size = row
-    return Operand(
-        Direction(_text(way)),
-        _text(role),
-        _text(tensor),
-        _place(memory),
-        _text(dtype),
-        _integers(shape),
-        None if size is None else _integer(size),
-    )
-
-
-def _port(row: list[object]) -> tuple[str, str, tuple[int, ...]]:
-    name, dtype, shape = row
-    return _text(name), _text(dtype), _integers(shape)
-
-
-def _stats(fields: dict[str, object]) -> StatsOptions:
-    return StatsOptions(
-        level=_integer(fields["level"]),
-        ddr=fields["ddr"] is True,
-        recipe=_text(fields["recipe"]),
-        events=_integers(fields["events"]),
-        event_names=_texts(fields["event_names"]),
-        event_counts=_texts(fields["event_counts"]),
-        batch_size=_integer(fields["batch_size"]),
-        request_bytes=_integer(fields["request_bytes"]),
-    )
-
-
-def _metrics(fields: dict[str, object]) -> MemoryMetrics:
-    return MemoryMetrics(
-        constants_bytes=_integer(fields["constants_bytes"]),
-        local_bytes=_integers(fields["local_bytes"]),
-        local_capacity=_integer(fields["local_capacity"]),
-        traffic=tuple(
-            TrafficRow(**{key: _integer(value) for key, value in row.items()}) for row in _mappings(fields["traffic"])
-        ),
-        first_read=_integer(fields["first_read"]),
-        barriers=_integer(fields["barriers"]),
-        macs=_integer(fields["macs"]),
-        size_histogram={int(size): _integer(count) for size, count in _mapping(fields["size_histogram"]).items()},
-        staying_bytes=_integer(fields.get("staying_bytes", 0)),  # of older files: not told
-    )
-
-
-def _mapping(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError(f"found {value!r:.40}, expected an object")
-    return value
-
-
-def _items(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError(f"found {value!r:.40}, expected a list")
-    return value
-
-
-def _mappings(value: object) -> list[dict[str, object]]:
-    return [_mapping(item) for item in _items(value)]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"found {value!r:.40}, expected text")
-    return value
-
-
-def _integer(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"found {value!r:.40}, expected a whole number")
-    return value
-
-
-def _place(value: object) -> int:
-    """A position in a list, or NO_MEMORY."""
-    return NO_MEMORY if value == NO_MEMORY else _integer(value)
-
-
-def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"found {value!r:.40}, expected a number")
-    return float(value)
-
-
-def _rate(value: object) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(_text(item) for item in _items(value))
-
-
-def _integers(value: object) -> tuple[int, ...]:
-    return tuple(_integer(item) for item in _items(value))

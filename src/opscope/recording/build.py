@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..core.columns import Numbers
 from ..core.meaning import LaneRole
 from ..core.provenance import in_words
+from ..core.sums import whole_sum
 from ..core.words import is_cpu
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
@@ -177,7 +178,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             share=_share(work[number], cycles) if cycles else _share(op.time_ns, whole),
             commands=None if op.calls is None else round(op.calls),
             out_bytes=op.out_bytes,
-            moved_bytes=op.outer_bytes or _sum(op.outer_read_bytes, op.outer_write_bytes),
+            moved_bytes=op.outer_bytes or whole_sum((op.outer_read_bytes, op.outer_write_bytes)),
             macs=op.macs,
             engine=op.engines[0] if op.engines else "",
             placed=op.placed,
@@ -224,10 +225,6 @@ def _with_total(op: OpRecord, total: OpTotal | None) -> OpRecord:
         out_bytes=total.out_bytes,
         macs=total.macs,
     )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
 
 
 def lane_totals(trace: Trace, *, named_by_engine: bool = False) -> tuple[LaneTotal, ...]:

@@ -202,5 +202,17 @@ class Findings:
     trials: tuple[Trial, ...] = ()  # changes made one at a time, best first
     unknown_ops: tuple[UnknownOp, ...] = ()  # whose cost is not known: everything here is of the others
 
+    @property
+    def outliers(self) -> tuple[Finding, ...]:
+        """Ops whose modelled time is in doubt: far above what their bytes and operations need."""
+        return tuple(finding for finding in self.findings if finding.id == OUTLIER)
+
+    @property
+    def without_outliers_ns(self) -> int | None:
+        """The wall time that is left without them; None: there are none, or the time is not known."""
+        if self.wall_ns is None or not self.outliers:
+            return None
+        return max(self.wall_ns - sum(finding.cost_ns or 0 for finding in self.outliers), 0)
+
     def rollup(self, by: str) -> Rollup | None:
         return next((rollup for rollup in self.rollups if rollup.by == by), None)

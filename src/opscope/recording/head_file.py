@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from ..core.errors import UsageError
+from ..core.files import read_whole
 from ..core.json_files import PRODUCER, json_bytes
 from .run import RunInfo
 from .schema import HEAD_FILE, RUN_SCHEMA
@@ -40,11 +41,9 @@ def read_info(folder: Path) -> RunInfo:
 
 def read_json(path: Path, decoder: msgspec.json.Decoder[T], schema: str) -> T:
     """A file of a run that says which schema it has."""
+    data = read_whole(path, "the folder of a run")
     try:
-        data = path.read_bytes()
         fields = msgspec.json.decode(data)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
     except ValueError as error:
         raise UsageError(f"{path}: is no JSON ({error}); expected schema {schema}") from error
     if not isinstance(fields, dict) or fields.get("schema") != schema:

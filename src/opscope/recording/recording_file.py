@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from ..core.errors import UsageError, printable
-from ..core.json_files import json_bytes
+from ..core.files import read_whole
+from ..core.json_files import decode_json, json_bytes
 from ..core.provenance import Provenance
 from .finding import Finding
 from .recording import Check, KernelTotal, Metric, OpRecord, Recording, StageTime, Value
@@ -24,9 +23,6 @@ SCHEMA = "opscope.recording/1"
 RECORDING_FILE = "recording.json"
 OLD_FILES = ("imported.json", "profile.json")  # what importers, and backends, left in runs of earlier versions
 _OLD_RULES = {"slow-node": "slow-op", "conversions": "layout"}  # ids of findings in those
-
-
-T = TypeVar("T")
 
 
 class _File(msgspec.Struct, kw_only=True):
@@ -110,7 +106,7 @@ def _known(told: Mapping[str, object]) -> dict[str, object]:
 
 def decode_recording(raw: bytes, run: Run, *, source: str) -> Recording:
     """What `encode_recording` wrote, with the tables of its Run."""
-    file = _decoded(raw, _FILE, source=source)
+    file = decode_json(raw, _FILE, source=source)
     fields = {name: getattr(file, name) for name in _NAMES}
     return Recording(trace=run.trace, commands=run.commands, graph=run.graph, totals=run.summary, **fields)
 
@@ -123,7 +119,7 @@ def read_recording(folder: Path, run: Run) -> Recording | None:
     for name in OLD_FILES:
         raw = _raw(folder / name)
         if raw is not None:
-            return _old(_decoded(raw, _OLD_FILE, source=str(folder / name)), run)
+            return _old(decode_json(raw, _OLD_FILE, source=str(folder / name)), run)
     return None
 
 
@@ -144,17 +140,5 @@ def _renamed(cause: Finding) -> Finding:
     return replace(cause, id=rule)
 
 
-def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T], *, source: str) -> T:
-    try:
-        return decoder.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise UsageError(f"{source}: {printable(str(error), 300)}; expected what the source of a run told") from error
-
-
 def _raw(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a file of the run") from error
+    return read_whole(path, "a file of the run") if path.exists() else None

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import UsageError
+from ..core.files import read_whole
 from ..core.json_files import PRODUCER, json_bytes
 from .summary import OCCUPANCY, Summary
 
@@ -42,11 +43,7 @@ _HEAD, _SUMMARY = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Summary)
 def read_summary(folder: Path) -> Summary:
     """The totals of the run in a folder."""
     path = folder / SUMMARY_FILE
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected the folder of a run") from error
-    return decode_summary(data, source=str(path))
+    return decode_summary(read_whole(path, "the folder of a run"), source=str(path))
 
 
 def decode_summary(data: bytes, *, source: str) -> Summary:

@@ -24,7 +24,7 @@ from .editors import FORMATS, editor_of
 from .judge import Judge, Judged
 from .outcome import Optimized, Tried, Verdict
 from .proof import MAX_ERROR, Prover
-from .rewrite import Editor, Workshop
+from .rewrite import Editor, RewriteContext
 from .search import Search, State, words_of
 from .steps import Step, fitting, read_steps, steps_bytes
 from .trials import Trials
@@ -74,10 +74,10 @@ def optimize(
     steps = None if replay is None else read_steps(Path(replay))
     judge = _judge(path, target, backend, options) if target or backend or steps is None else None
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
-        workshop = Workshop(None if data is None else Path(data), Path(scratch) / "whole")
-        job = _job(file, path, place, shapes=shapes, workshop=workshop, tell=step or (lambda _: None))
+        context = RewriteContext(None if data is None else Path(data), Path(scratch) / "whole")
+        job = _job(file, path, place, shapes=shapes, context=context, tell=step or (lambda _: None))
         _check_allowed(allow, job.entries)
-        prover = Prover(file, job.form, job.graph, Path(scratch), workshop.data, max_error)
+        prover = Prover(file, job.form, job.graph, Path(scratch), context.data, max_error)
         judge = None if judge is None else replace(judge, shapes=job.shapes)
         trials = None if judge is None else Trials(judge, folder_of(place), place.name, jobs, budget_minutes * 60)
         before = None if trials is None else _first(trials, job)
@@ -117,7 +117,7 @@ class _Job:
     editor: Editor[Any]
     graph: Graph
     shapes: Shapes  # of inputs, where the user set them
-    workshop: Workshop
+    context: RewriteContext
     tell: Tell
 
     @property
@@ -128,7 +128,7 @@ class _Job:
         return State(self.editor.open_model(self.file, self.shapes), self.file, judged)
 
 
-def _job(file: Path, model: Path, output: Path, *, shapes: Shapes | None, workshop: Workshop, tell: Tell) -> _Job:
+def _job(file: Path, model: Path, output: Path, *, shapes: Shapes | None, context: RewriteContext, tell: Tell) -> _Job:
     form = model_format(file).name.lower()
     editor = editor_of(form)
     if output.suffix.lower().removeprefix(".") in set(FORMATS) - {form}:
@@ -137,13 +137,13 @@ def _job(file: Path, model: Path, output: Path, *, shapes: Shapes | None, worksh
     graph = read_model(file, shapes=shapes)
     inputs = [graph.tensors[number] for number in graph.inputs if shapes]
     fixed = {tensor.name: tensor.shape for tensor in inputs if tensor.shape is not None}
-    return _Job(file, model, output, form, editor, graph, fixed, workshop, tell)
+    return _Job(file, model, output, form, editor, graph, fixed, context, tell)
 
 
 def _searched(job: _Job, trials: Trials, prover: Prover, allow: Sequence[str], before: Judged) -> _Found:
     """What a search finds, what else it tried, and what it was not allowed to."""
     usable = [entry for entry in job.entries if not entry.needs or entry.needs in allow]
-    search = Search(job.editor, usable, trials, prover, job.tell, job.workshop)
+    search = Search(job.editor, usable, trials, prover, job.tell, job.context)
     state = search.run(job.opened(before))
     return state, tuple(search.tried), _held_back(job, state, allow)
 
@@ -219,8 +219,8 @@ def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -
         entry = rewrites.named(step.rewrite, job.form)
         job.tell(f"step {number + 1} of {len(steps)}: {entry.name}")
         try:
-            wanted, problem = fitting(step, editor.sites(state.model, entry, job.workshop))
-            model, sites = editor.apply(editor.copy(state.model), entry, wanted, job.workshop)
+            wanted, problem = fitting(step, editor.sites(state.model, entry, job.context))
+            model, sites = editor.apply(editor.copy(state.model), entry, wanted, job.context)
         except Exception as error:  # of a rule, whatever it is: the other steps go on
             failed.append(Tried(entry.name, step.groups, (), Verdict.FAILED, reason=words_of(error)))
             continue

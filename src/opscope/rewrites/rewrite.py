@@ -24,14 +24,14 @@ class RewriteError(ProfilerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class RewriteContext:
     """What a rewrite of a model as a whole is given besides the model."""
 
     data: Path | None = None  # inputs of the user's, to calibrate with
     folder: Path | None = None  # for what takes long to make; None: nothing is kept
 
 
-NOTHING_GIVEN = Workshop()
+NOTHING_GIVEN = RewriteContext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Editor(Protocol, Generic[Model]):
     def takes_whole(self, entry: RewriteEntry) -> bool:
         """Whether a rewrite takes a model as a whole: to ask where it fits is to make it."""
 
-    def sites(self, model: Model, entry: RewriteEntry, workshop: Workshop = NOTHING_GIVEN) -> tuple[Site, ...]:
+    def sites(self, model: Model, entry: RewriteEntry, context: RewriteContext = NOTHING_GIVEN) -> tuple[Site, ...]:
         """Where a rewrite applies; the model stays as it is."""
 
     def apply(
-        self, model: Model, entry: RewriteEntry, wanted: Wanted, workshop: Workshop = NOTHING_GIVEN
+        self, model: Model, entry: RewriteEntry, wanted: Wanted, context: RewriteContext = NOTHING_GIVEN
     ) -> tuple[Model, tuple[Site, ...]]:
         """The model, changed wherever a rewrite fits and is wanted, and where that was; the one given is used up."""
 

@@ -25,7 +25,7 @@ from ..core.manifest import RewriteEntry
 from .judge import Judged, change_ns, helps, is_slower
 from .outcome import Tried, Verdict
 from .proof import Prover
-from .rewrite import NOTHING_GIVEN, Editor, Site, Wanted, Workshop, everywhere, in_groups
+from .rewrite import NOTHING_GIVEN, Editor, RewriteContext, Site, Wanted, everywhere, in_groups
 from .trials import Trials
 
 MOST_ROUNDS = 8
@@ -98,7 +98,7 @@ class Search(Generic[Model]):
     trials: Trials
     prover: Prover
     step: Callable[[str], None] = lambda _: None
-    workshop: Workshop = NOTHING_GIVEN
+    context: RewriteContext = NOTHING_GIVEN
     tried: list[Tried] = field(default_factory=list)
     _gains: dict[tuple[str, Places], int] = field(default_factory=dict)  # what a change came to where it fitted
     _wrong: set[tuple[tuple[str, Places], ...]] = field(default_factory=set)  # changes whose outputs are others
@@ -146,7 +146,7 @@ class Search(Generic[Model]):
 
     def _sites(self, model: Model, entry: RewriteEntry) -> tuple[Site, ...]:
         try:
-            return self.editor.sites(model, entry, self.workshop)
+            return self.editor.sites(model, entry, self.context)
         except Exception as error:  # of a rule, whatever it is: others go on
             self._tell(Tried(entry.name, None, (), Verdict.FAILED, reason=words_of(error)))
             return ()
@@ -196,7 +196,7 @@ class Search(Generic[Model]):
         model, done = self.editor.copy(state.model), []
         for change in chain:
             try:
-                model, sites = self.editor.apply(model, change.entry, change.wanted, self.workshop)
+                model, sites = self.editor.apply(model, change.entry, change.wanted, self.context)
             except Exception as error:  # of a rule, whatever it is: others go on
                 self._tell(replace(_row(chain, (), Verdict.FAILED, None, None), reason=words_of(error)))
                 return None
@@ -265,7 +265,7 @@ class Search(Generic[Model]):
         for change in neutral:
             if not change.entry.needs:
                 try:
-                    model, sites = self.editor.apply(model, change.entry, change.wanted, self.workshop)
+                    model, sites = self.editor.apply(model, change.entry, change.wanted, self.context)
                 except Exception as error:  # of a rule, whatever it is: told, and the others are not joined
                     self._tell(replace(_row((change,), (), Verdict.FAILED, None, None), reason=words_of(error)))
                     return None

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import UsageError, os_reason
+from ..core.errors import UsageError
+from ..core.files import read_whole
 from ..core.json_files import PRODUCER, decode_json, json_bytes
 from .outcome import Optimized, Tried
 from .rewrite import Site, Wanted, everywhere, in_groups
@@ -57,14 +58,7 @@ def _step(step: Tried) -> dict[str, object]:
 
 def read_steps(path: Path) -> tuple[Step, ...]:
     """The steps of a file."""
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UsageError(f"{path}: larger than {MOST_BYTES >> 20} MB; expected the steps of `opscope optimize`")
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be read ({os_reason(error)}); expected the steps of `opscope optimize`"
-        ) from error
+    raw = read_whole(path, "the steps of `opscope optimize`", most_bytes=MOST_BYTES)
     found = decode_json(raw, _DECODER, source=str(path))
     if found.schema != SCHEMA:
         raise UsageError(f"{path}: is of schema {found.schema[:80]!r}; expected {SCHEMA}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TextIO
 
 from ..core.errors import printable
 from ..core.json_files import PRODUCER, json_bytes
 from ..core.units import UNKNOWN, format_latency, format_seconds
+from ..views.markdown import safe, table
 from ..views.text.columns import columns, pairs
 from .judge import Judged, speedup
 from .outcome import Optimized, Tried, Verdict
@@ -176,23 +177,14 @@ class OptimizedMarkdown:
     suffix = ".md"
 
     def render(self, found: Optimized, out: TextIO) -> None:
-        lines = [f"## {_cell(found.output)}: {verdict_line(found)}", ""]
-        lines += [f"- {name}: {_cell(value)}" for name, value in head_rows(found)[:-1]]
+        lines = [f"## {safe(found.output)}: {verdict_line(found)}", ""]
+        lines += [f"- {name}: {safe(value)}" for name, value in head_rows(found)[:-1]]
         if found.steps:
-            lines += ["", *_table(STEPS_HEADER, step_rows(found))]
+            lines += ["", *table(STEPS_HEADER, step_rows(found), right=range(1, 7))[:-1]]
         if found.tried:
-            lines += ["", "Tried, and left out:", "", *_table(TRIED_HEADER, tried_rows(found))]
-        lines += [f"\n{_cell(words)}" for words in words_below(found)]
+            lines += ["", "Tried, and left out:", "", *table(TRIED_HEADER, tried_rows(found), right=(1, 3, 4))[:-1]]
+        lines += [f"\n{safe(words)}" for words in words_below(found)]
         out.write("\n".join(lines) + "\n")
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row in (header, ["---"] * len(header), *rows):
-        yield f"| {' | '.join(map(_cell, row))} |"
-
-
-def _cell(text: str) -> str:
-    return printable(text, 300).replace("|", "\\|").replace("<", "&lt;")
 
 
 class OptimizedJson:

@@ -65,7 +65,7 @@ def field_of(model: Path, on: Sequence[str] = (), only: Sequence[str] = ()) -> F
     why: dict[str, list[str]] = {}  # reason → chips
     for entry, by in wanted.values():
         allowed = tuple(by) or tuple(only)
-        found, problem = _tellers(entry, model, allowed)
+        found, problem = _sources(entry, model, allowed)
         contenders += (Contender(entry, source) for source in found)
         if problem:
             why.setdefault(problem, []).append(entry.name)
@@ -136,7 +136,7 @@ def _group_or_entry(entries: Sequence[CatalogueEntry], word: str) -> Sequence[Ca
         raise UsageError(f"--on {printable(word)}: not known; {hint}expected {expected}") from error
 
 
-def _tellers(entry: CatalogueEntry, model: Path, allowed: Sequence[str]) -> tuple[list[Source], str]:
+def _sources(entry: CatalogueEntry, model: Path, allowed: Sequence[str]) -> tuple[list[Source], str]:
     """Where numbers come from: the best source that works, and all of the same kind; and why not a better one.
 
     With `allowed`, each of these that knows the chip.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..analysis.run_totals import with_known_breakdown
 from ..analysis.structure import Structure, structure_of
-from ..core.errors import UsageError, os_reason, printable
-from ..core.files import write_bytes
+from ..core.errors import UsageError, printable
+from ..core.files import read_whole, write_bytes
 from ..core.meaning import ALLOWABLE, COMPARED_BY
 from ..gate.baseline import LARGEST_BYTES, decode_baseline, encode_baseline
 from ..gate.compare import compare as compare_figures
@@ -102,18 +102,10 @@ def _figures_of_run(path: Path, label: str) -> Figures:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise UsageError(f"{path}: is no regular file; expected a run, a profile file or a baseline file")
-        if path.stat().st_size > LARGEST_BYTES:
-            raise UsageError(
-                f"{path}: larger than {LARGEST_BYTES >> 20} MB; expected a run, a profile file or a baseline file"
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be read ({os_reason(error)}); expected a run, a profile file or a baseline file"
-        ) from error
+    expected = "a run, a profile file or a baseline file"
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: is no regular file; expected {expected}")
+    return read_whole(path, expected, most_bytes=LARGEST_BYTES)
 
 
 def compare(

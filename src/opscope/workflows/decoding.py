@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
-from ..core.files import PROGRAM_FILE, write_whole
+from ..core.files import PROGRAM_FILE, read_whole, write_whole
 from ..decode import (
     Barriers,
     Buffer,
@@ -54,7 +54,6 @@ from .analysing import findings_for
 from .program_recording import PROVENANCE, head_of, recording_of
 from .record import Recorded, finish
 
-_MOST_BYTES = 1 << 32
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _WORTH_A_PROCESS = 4 << 20  # bytes of stats buffers; starting a process costs as much as decoding so many
 
@@ -101,7 +100,7 @@ class Decoder:
     """A program, with what decoding any of its samples needs."""
 
     def __init__(self, qpc: Path, options: OpstatsOptions) -> None:
-        raw = _read(qpc, "expected the programqpc.bin that the compiler wrote")
+        raw = read_whole(qpc, "the programqpc.bin that the compiler wrote")
         self.source = str(qpc)
         self.options = options
         self.program: Program = decode_program(raw, source=self.source)
@@ -169,7 +168,7 @@ class Decoder:
                 f"{source}: network {printable(file.network)!r} is not in {self.source}; it has "
                 f"{printable(self.program.name)!r}"
             )
-        buffer = decode_buffer(_read(file.path, "expected a stats buffer"), source=source)
+        buffer = decode_buffer(read_whole(file.path, "a stats buffer"), source=source)
         check_buffer(buffer, self.program, program_id=self.program_id)
         capture = buffer.capture
         said = (("activation", file.activation, capture.activation), ("inference", file.inference, capture.inference))
@@ -289,15 +288,6 @@ def _from_zero(trace: Trace) -> Trace:
     return replace(trace, spans=spans, samples=samples)
 
 
-def _read(path: Path, expected: str) -> bytes:
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path}: {path.stat().st_size} bytes; expected at most {_MOST_BYTES}")
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); {expected}") from error
-
-
 def _check_selection(program: Program, options: OpstatsOptions) -> None:
     for word, chosen, have in (("cores", options.cores, program.cores), ("devices", options.devices, program.devices)):
         for number in chosen or ():
@@ -323,7 +313,7 @@ def _programs_of(qpc: Path, samples: Sequence[Sample]) -> list[Path]:
     files = specialization_files(qpc.parent) if qpc.name == PROGRAM_FILE else [qpc]
     if len(files) == 1:
         return [qpc] * len(samples)
-    by_id: dict[int | None, Path] = {program_id(_read(file, "expected a program")): file for file in files}
+    by_id: dict[int | None, Path] = {program_id(read_whole(file, "a program")): file for file in files}
     return [by_id.get(_written_by(sample), qpc) for sample in samples]
 
 
@@ -331,7 +321,7 @@ def _written_by(sample: Sample) -> int | None:
     """The id that a buffer carries; None where it cannot be read, which is told when it is decoded."""
     path = sample.files[0].path
     try:
-        return decode_buffer(_read(path, "expected a stats buffer"), source=str(path)).capture.program_id
+        return decode_buffer(read_whole(path, "a stats buffer"), source=str(path)).capture.program_id
     except (CaptureError, UsageError):
         return None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
-from ..core.files import PROGRAM_FILE
+from ..core.files import PROGRAM_FILE, read_whole
 from ..core.provenance import Provenance
 from ..device import Inference, collect
 from ..device.host.pace import Pace
@@ -66,12 +66,7 @@ class RunOutcome:
 def load_program(place: Path) -> Loaded:
     """The program in a folder, or in the file itself."""
     file = place / PROGRAM_FILE if place.is_dir() else place
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{file}: cannot be read ({error.strerror}); expected the folder that `opscope compile` wrote"
-        ) from error
+    raw = read_whole(file, "the folder that `opscope compile` wrote")
     program = decode_program(raw, source=str(file))
     check_limits(program, source=str(file))
     check_capacity(program.bounds, target=f"{file}: {printable(program.target)}")

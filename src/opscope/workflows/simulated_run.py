@@ -13,7 +13,7 @@ from ..core.errors import UsageError
 from ..core.keys import code_of, digest_of
 from ..machine.corners import Corner, range_with
 from ..machine.target import Target
-from ..options import CompileOptions, ProfileOptions, RunOptions, part_of
+from ..options import CompileOptions, ProfileOptions, RunOptions, part_of, shapes_of, shapes_text
 from ..readers.torch.sources import name_of
 from ..recording.host_times import STAGES, Rows, between, stage_of
 from ..recording.recording import Recording
@@ -124,7 +124,7 @@ def with_options(
 ) -> Recording:
     """With what a simulated run was made from: enough to make it again."""
     chosen = {name: value for name, value in asdict(options).items() if value is not None and name != "shapes"}
-    shapes = ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in options.shapes.items())
+    shapes = shapes_text(options.shapes)
     marks = {"program_key": keys.program, "run_key": keys.run}
     marks |= ({"shapes": shapes} if shapes else {}) | ({"target_file": target_file} if target_file else {})
     return replace(recording, model=str(model), network=name_of(model), options={**chosen, **marks})
@@ -134,9 +134,8 @@ def options_of_run(info: RunInfo) -> ProfileOptions:
     """What a simulated run was made with, or the nearest that one decoded from stats buffers tells."""
     known = {name: value for name, value in info.options.items() if name in ProfileOptions.__dataclass_fields__}
     known = {"cores": info.cores, "devices": info.devices, **known}
-    pairs = (part.rpartition("=") for part in str(known.pop("shapes", "")).split(";") if part)
+    shapes = shapes_of(str(known.pop("shapes", "")))
     try:
-        shapes = {name: tuple(int(extent) for extent in text.split("x")) for name, _, text in pairs}
         return ProfileOptions(**known, shapes=shapes)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise UsageError(f"run.json: options do not say how the run was made ({error})") from error

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from . import quantise, weights
 from .blueprint import Kind, Operand, Role, Shape, Step, Value, Weight
-from .onnx_sheet import Sheet, Wiring
+from .onnx_graph import OnnxGraph, Wiring
 from .onnx_stream import Stored
 
 _COMPUTES = frozenset(
@@ -35,16 +35,16 @@ _INT8, _INT32, _FLOAT32 = (np.dtype(name) for name in ("int8", "int32", "float32
 class QdqWiring(Wiring):
     """Reads the dequantised form of each operand, and adds a quantise pair after each result."""
 
-    def __init__(self, sheet: Sheet) -> None:
-        super().__init__(sheet)
+    def __init__(self, graph: OnnxGraph) -> None:
+        super().__init__(graph)
         self.quantised = {
             value.name
-            for step in sheet.plan.steps
+            for step in graph.plan.steps
             if _runs_in_integers(step)
             for value in (*step.inputs, step.output)
             if isinstance(value, Value) and value.kind is Kind.FLOAT
         }
-        self.inputs = {value.name for value in sheet.plan.inputs}
+        self.inputs = {value.name for value in graph.plan.inputs}
 
     def read(self, step: Step, operand: Operand) -> str:
         if isinstance(operand, Value) and operand.name in self.quantised:
@@ -63,13 +63,13 @@ class QdqWiring(Wiring):
             return
         name, scale = value.name, quantise.value_scale(value)
         parameters = [
-            self.sheet.store(f"{name}_scale", np.asarray(scale.scale, _FLOAT32)),
-            self.sheet.store(f"{name}_zero_point", np.asarray(scale.zero_point, _INT8)),
+            self.graph.store(f"{name}_scale", np.asarray(scale.scale, _FLOAT32)),
+            self.graph.store(f"{name}_zero_point", np.asarray(scale.zero_point, _INT8)),
         ]
         integer = f"{name}_QuantizeLinear_Output"
         source = self.write(value)
         output = (integer, _INT8, value.shape)
-        self.sheet.node("QuantizeLinear", f"{name}_QuantizeLinear", [source, *parameters], {}, output)
+        self.graph.node("QuantizeLinear", f"{name}_QuantizeLinear", [source, *parameters], {}, output)
         self._dequantise(name, [integer, *parameters], self._dequantised(value), value.shape)
 
     def _dequantised(self, value: Value) -> str:
@@ -77,12 +77,12 @@ class QdqWiring(Wiring):
 
     def _dequantise(self, name: str, inputs: list[str], result: str, shape: Shape, axis: int | None = None) -> None:
         attributes = {} if axis is None else {"axis": axis}
-        self.sheet.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, attributes, (result, _FLOAT32, shape))
+        self.graph.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, attributes, (result, _FLOAT32, shape))
 
     def _weight(self, step: Step, weight: Weight) -> str:
         """Store the integers of a weight once, with the node that dequantises them; return its output."""
         result = f"{weight.name}_DequantizeLinear_Output"
-        if result in self.sheet.infos:
+        if result in self.graph.infos:
             return result
         name, axis = f"{weight.name}_quantized", weight.channel_axis
         if weight.role is Role.BIAS:
@@ -99,9 +99,9 @@ class QdqWiring(Wiring):
             integers = Stored(name, _INT8, weight.shape, partial(weights.integers, weight))
         scales = scales if axis is not None else scales.reshape(())
         inputs = [
-            self.sheet.keep(integers),
-            self.sheet.store(f"{weight.name}_scale", scales),
-            self.sheet.store(f"{weight.name}_zero_point", np.zeros(scales.shape, integers.dtype)),
+            self.graph.keep(integers),
+            self.graph.store(f"{weight.name}_scale", scales),
+            self.graph.store(f"{weight.name}_zero_point", np.zeros(scales.shape, integers.dtype)),
         ]
         self._dequantise(weight.name, inputs, result, weight.shape, axis)
         return result

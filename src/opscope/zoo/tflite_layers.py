@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from . import quantise, weights
 from .blueprint import Step, Value, Weight
+from .tflite_graph import TfliteGraph
 from .tflite_layout import channels_last
-from .tflite_sheet import Sheet
 from .tflite_tables import NO_ACTIVATION, RELU, RELU6, SAME, VALID, Scalar
 
 _DEPTHWISE_ORDER = (1, 2, 3, 0)  # (channels, 1, height, width) to (1, height, width, channels)
@@ -21,62 +21,62 @@ def fused_activation(step: Step) -> Scalar:
     return ("Int8", _ACTIVATIONS[step.activation.op] if step.activation else NO_ACTIVATION)
 
 
-def conv(sheet: Sheet, step: Step) -> None:
+def conv(graph: TfliteGraph, step: Step) -> None:
     fused, channels, groups = fused_activation(step), step.inputs[0].shape[1], step.attributes["group"]
     dilation: Scalar = ("Int32", _pair(step, "dilations")[0])
     if groups == channels and channels > 1:
         multiplier: Scalar = ("Int32", step.output.shape[1] // channels)
-        inputs = _weight_operands(sheet, step, _DEPTHWISE_ORDER, per_channel=True)
+        inputs = _weight_operands(graph, step, _DEPTHWISE_ORDER, per_channel=True)
         options = {**_window(step), 3: multiplier, 4: fused, 5: dilation, 6: dilation}
-        sheet.op("DEPTHWISE_CONV_2D", inputs, step.output, options)
+        graph.op("DEPTHWISE_CONV_2D", inputs, step.output, options)
         return
-    inputs = _weight_operands(sheet, step, channels_last(4), per_channel=True)
+    inputs = _weight_operands(graph, step, channels_last(4), per_channel=True)
     code = "CONV_2D" if groups == 1 else "CONV_2D_IN_GROUPS"
-    sheet.op(code, inputs, step.output, {**_window(step), 3: fused, 4: dilation, 5: dilation})
+    graph.op(code, inputs, step.output, {**_window(step), 3: fused, 4: dilation, 5: dilation})
 
 
-def max_pool(sheet: Sheet, step: Step) -> None:
-    _pool(sheet, step, "MAX_POOL_2D")
+def max_pool(graph: TfliteGraph, step: Step) -> None:
+    _pool(graph, step, "MAX_POOL_2D")
 
 
-def average_pool(sheet: Sheet, step: Step) -> None:
-    _pool(sheet, step, "AVERAGE_POOL_2D")
+def average_pool(graph: TfliteGraph, step: Step) -> None:
+    _pool(graph, step, "AVERAGE_POOL_2D")
 
 
-def _pool(sheet: Sheet, step: Step, code: str) -> None:
+def _pool(graph: TfliteGraph, step: Step, code: str) -> None:
     height, width = _pair(step, "kernel_shape")
     options = {**_window(step), 3: ("Int32", width), 4: ("Int32", height), 5: fused_activation(step)}
-    sheet.op(code, [sheet.operand(step, step.inputs[0])], step.output, options)
+    graph.op(code, [graph.operand(step, step.inputs[0])], step.output, options)
 
 
-def resize(sheet: Sheet, step: Step) -> None:
+def resize(graph: TfliteGraph, step: Step) -> None:
     inputs = [
-        sheet.operand(step, step.inputs[0]),
-        sheet.integer_parameter(f"{step.name}/size", step.output.shape[2:]),
+        graph.operand(step, step.inputs[0]),
+        graph.integer_parameter(f"{step.name}/size", step.output.shape[2:]),
     ]
     if step.attributes["mode"] == "nearest":
-        sheet.op("RESIZE_NEAREST_NEIGHBOR", inputs, step.output, {})
+        graph.op("RESIZE_NEAREST_NEIGHBOR", inputs, step.output, {})
     else:
-        sheet.op("RESIZE_BILINEAR", inputs, step.output, {3: ("Bool", True)})  # half pixel centres
+        graph.op("RESIZE_BILINEAR", inputs, step.output, {3: ("Bool", True)})  # half pixel centres
 
 
-def global_average_pool(sheet: Sheet, step: Step) -> None:
+def global_average_pool(graph: TfliteGraph, step: Step) -> None:
     rows, columns = step.inputs[0].shape[2:]
     height: Scalar = ("Int32", rows)
     width: Scalar = ("Int32", columns)
     options = {0: ("Int8", VALID), 1: width, 2: height, 3: width, 4: height, 5: fused_activation(step)}
-    sheet.op("AVERAGE_POOL_2D", [sheet.operand(step, step.inputs[0])], step.output, options)
+    graph.op("AVERAGE_POOL_2D", [graph.operand(step, step.inputs[0])], step.output, options)
 
 
-def gemm(sheet: Sheet, step: Step) -> None:
-    inputs = _weight_operands(sheet, step, (0, 1), per_channel=False)
-    sheet.op("FULLY_CONNECTED", inputs, step.output, {0: fused_activation(step)})
+def gemm(graph: TfliteGraph, step: Step) -> None:
+    inputs = _weight_operands(graph, step, (0, 1), per_channel=False)
+    graph.op("FULLY_CONNECTED", inputs, step.output, {0: fused_activation(step)})
 
 
-def linear(sheet: Sheet, step: Step) -> None:
+def linear(graph: TfliteGraph, step: Step) -> None:
     """Write a product on the last axis; the operator has one kernel row per unit, the blueprint one column."""
-    inputs = _weight_operands(sheet, step, (1, 0), per_channel=False)
-    sheet.op("FULLY_CONNECTED_KEEPING_RANK", inputs, step.output, {0: fused_activation(step), 2: ("Bool", True)})
+    inputs = _weight_operands(graph, step, (1, 0), per_channel=False)
+    graph.op("FULLY_CONNECTED_KEEPING_RANK", inputs, step.output, {0: fused_activation(step), 2: ("Bool", True)})
 
 
 def _pair(step: Step, name: str) -> tuple[int, int]:
@@ -86,19 +86,21 @@ def _pair(step: Step, name: str) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _weight_operands(sheet: Sheet, step: Step, order: tuple[int, ...], *, per_channel: bool) -> tuple[int, int, int]:
+def _weight_operands(
+    graph: TfliteGraph, step: Step, order: tuple[int, ...], *, per_channel: bool
+) -> tuple[int, int, int]:
     """Return the tensors of data, kernel (axes in `order`) and bias; in int8 the kernel's scales give the bias's."""
     x, kernel, bias = step.inputs
     if not isinstance(x, Value) or not isinstance(kernel, Weight) or not isinstance(bias, Weight):
         raise TypeError(f"{step.name}: expected a value, a kernel and a bias")
-    value = sheet.value(x)
-    if not sheet.int8:
-        return value, sheet.floats(kernel, order), sheet.floats(bias, (0,))
+    value = graph.value(x)
+    if not graph.int8:
+        return value, graph.floats(kernel, order), graph.floats(bias, (0,))
     integers, scales = _quantise_kernel(kernel, per_channel=per_channel)
     axis = order.index(kernel.channel_axis) if kernel.channel_axis is not None and per_channel else 0
-    stored = sheet.integers(kernel.name, integers.transpose(order), scales, axis)
+    stored = graph.integers(kernel.name, integers.transpose(order), scales, axis)
     bias_scales = quantise.bias_scales(x, scales)
-    return value, stored, sheet.integers(bias.name, quantise.bias_integers(bias, bias_scales), bias_scales)
+    return value, stored, graph.integers(bias.name, quantise.bias_integers(bias, bias_scales), bias_scales)
 
 
 def _quantise_kernel(kernel: Weight, *, per_channel: bool) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

@@ -14,9 +14,9 @@ from . import tflite_layers, weights
 from .blueprint import LEAK, REACH, Blueprint, Literal, Operand, Shape, Step, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
+from .tflite_graph import Options, TfliteGraph
 from .tflite_layers import fused_activation
 from .tflite_layout import images
-from .tflite_sheet import Options, Sheet
 from .tflite_tables import NO_ACTIVATION, RELU6, serialise
 
 LARGEST_FILE = 2**31 - 1  # offsets in a flatbuffer are 32 bits, and signed in places
@@ -29,12 +29,12 @@ def write(plan: Blueprint, path: Path, *, precision: str, progress: Progress | N
     """Write `plan` as a TensorFlow Lite model."""
     _check_size(plan, path, precision)
     steps = list(fuse(plan.steps))
-    sheet = Sheet(precision == "int8", images(steps))
-    inputs = [sheet.value(value) for value in plan.inputs]
-    outputs = [sheet.value(value, name) for name, value in plan.outputs]
+    graph = TfliteGraph(precision == "int8", images(steps))
+    inputs = [graph.value(value) for value in plan.inputs]
+    outputs = [graph.value(value, name) for name, value in plan.outputs]
     for step in steps:
-        _write_step(sheet, step)
-    content = serialise(plan.name, sheet.tensors, sheet.ops, inputs, outputs)
+        _write_step(graph, step)
+    content = serialise(plan.name, graph.tensors, graph.ops, inputs, outputs)
     with replacing(path) as out:
         out.write(content)
     if progress is not None:
@@ -48,128 +48,128 @@ def _check_size(plan: Blueprint, path: Path, precision: str) -> None:
         raise UsageError(f"{path}: {total} bytes of weights do not fit; expected at most {LARGEST_FILE} in TFLite")
 
 
-def _write_step(sheet: Sheet, step: Step) -> None:
+def _write_step(graph: TfliteGraph, step: Step) -> None:
     if step.op not in _TRANSLATIONS:
         raise ValueError(f"{step.name}: {step.op} has no TensorFlow Lite form here")
-    _TRANSLATIONS[step.op](sheet, step)
+    _TRANSLATIONS[step.op](graph, step)
 
 
-def _elementwise(code: str) -> Callable[[Sheet, Step], None]:
-    def emit(sheet: Sheet, step: Step) -> None:
-        inputs = [sheet.operand(step, operand) for operand in step.inputs]
-        sheet.op(code, inputs, step.output, {0: fused_activation(step)})
-
-    return emit
-
-
-def _unary(code: str, options: Options) -> Callable[[Sheet, Step], None]:
-    def emit(sheet: Sheet, step: Step) -> None:
-        sheet.op(code, [sheet.value(step.source)], step.output, options)
+def _elementwise(code: str) -> Callable[[TfliteGraph, Step], None]:
+    def emit(graph: TfliteGraph, step: Step) -> None:
+        inputs = [graph.operand(step, operand) for operand in step.inputs]
+        graph.op(code, inputs, step.output, {0: fused_activation(step)})
 
     return emit
 
 
-def _hard_sigmoid(sheet: Sheet, step: Step) -> None:
+def _unary(code: str, options: Options) -> Callable[[TfliteGraph, Step], None]:
+    def emit(graph: TfliteGraph, step: Step) -> None:
+        graph.op(code, [graph.value(step.source)], step.output, options)
+
+    return emit
+
+
+def _hard_sigmoid(graph: TfliteGraph, step: Step) -> None:
     """Write min(max(x + 3, 0), 6) / 6, as converters do: there is no operator for it."""
-    three, sixth = (sheet.number(f"{step.name}/{name}", n) for name, n in (("three", 3.0), ("sixth", 1 / 6)))
+    three, sixth = (graph.number(f"{step.name}/{name}", n) for name, n in (("three", 3.0), ("sixth", 1 / 6)))
     clipped = Value(f"{step.name}/clipped", step.output.shape, span=(0.0, 6.0))
-    sheet.images |= {clipped.name} if step.output.name in sheet.images else set()
-    shifted = sheet.op("ADD", [sheet.value(step.source), three], clipped, {0: ("Int8", RELU6)})
-    sheet.op("MUL", [shifted, sixth], step.output, {0: ("Int8", NO_ACTIVATION)})
+    graph.images |= {clipped.name} if step.output.name in graph.images else set()
+    shifted = graph.op("ADD", [graph.value(step.source), three], clipped, {0: ("Int8", RELU6)})
+    graph.op("MUL", [shifted, sixth], step.output, {0: ("Int8", NO_ACTIVATION)})
 
 
-def _slice(sheet: Sheet, step: Step) -> None:
+def _slice(graph: TfliteGraph, step: Step) -> None:
     """Write one axis between bounds; with a stride, if the step has a fourth number."""
     x, *bounds = step.inputs
     if not isinstance(x, Value) or not all(isinstance(bound, Literal) for bound in bounds):
         raise TypeError(f"{step.name}: expected a value between known bounds")
     start, _, axis, *stride = (int(bound.values[0]) for bound in bounds if isinstance(bound, Literal))
-    order, extents = sheet.order(x), sheet.stored_shape(x)
+    order, extents = graph.order(x), graph.stored_shape(x)
     begin = [start if place == axis else 0 for place in order]
-    inputs = [sheet.value(x), sheet.integer_parameter(f"{step.name}/begin", begin)]
+    inputs = [graph.value(x), graph.integer_parameter(f"{step.name}/begin", begin)]
     if not stride:
-        inputs.append(sheet.integer_parameter(f"{step.name}/size", sheet.stored_shape(step.output)))
-        sheet.op("SLICE", inputs, step.output, {})
+        inputs.append(graph.integer_parameter(f"{step.name}/size", graph.stored_shape(step.output)))
+        graph.op("SLICE", inputs, step.output, {})
         return
     steps = [stride[0] if place == axis else 1 for place in order]
-    inputs += [sheet.integer_parameter(f"{step.name}/{name}", n) for name, n in (("end", extents), ("strides", steps))]
-    sheet.op("STRIDED_SLICE", inputs, step.output, dict.fromkeys(range(5), ("Int32", 0)))  # no masks
+    inputs += [graph.integer_parameter(f"{step.name}/{name}", n) for name, n in (("end", extents), ("strides", steps))]
+    graph.op("STRIDED_SLICE", inputs, step.output, dict.fromkeys(range(5), ("Int32", 0)))  # no masks
 
 
-def _reshape(sheet: Sheet, step: Step) -> None:
-    shape = sheet.stored_shape(step.output)
-    inputs = [sheet.value(step.source), sheet.integer_parameter(f"{step.name}/shape", shape)]
-    sheet.op("RESHAPE", inputs, step.output, {0: shape})
+def _reshape(graph: TfliteGraph, step: Step) -> None:
+    shape = graph.stored_shape(step.output)
+    inputs = [graph.value(step.source), graph.integer_parameter(f"{step.name}/shape", shape)]
+    graph.op("RESHAPE", inputs, step.output, {0: shape})
 
 
-def _transpose(sheet: Sheet, step: Step) -> None:
+def _transpose(graph: TfliteGraph, step: Step) -> None:
     """Transpose from the stored order; if that already is the requested order, the result is an alias."""
     x = step.source
-    stored = sheet.order(x)
+    stored = graph.order(x)
     order = [stored.index(axis) for axis in _axes(step, "perm")]
     if order == sorted(order):
-        sheet.alias(step.output, x)
+        graph.alias(step.output, x)
         return
     code = "TRANSPOSE" if len(order) < 5 else "TRANSPOSE_RANK_5"
-    sheet.op(code, [sheet.value(x), sheet.integer_parameter(f"{step.name}/perm", order)], step.output, {})
+    graph.op(code, [graph.value(x), graph.integer_parameter(f"{step.name}/perm", order)], step.output, {})
 
 
-def _reduce_mean(sheet: Sheet, step: Step) -> None:
+def _reduce_mean(graph: TfliteGraph, step: Step) -> None:
     x = step.source
-    stored = sheet.order(x)
+    stored = graph.order(x)
     axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
-    inputs = [sheet.value(x), sheet.integer_parameter(f"{step.name}/axes", axes)]
-    sheet.op("MEAN", inputs, step.output, {0: ("Bool", bool(step.attributes["keepdims"]))})
+    inputs = [graph.value(x), graph.integer_parameter(f"{step.name}/axes", axes)]
+    graph.op("MEAN", inputs, step.output, {0: ("Bool", bool(step.attributes["keepdims"]))})
 
 
-def _softmax(sheet: Sheet, step: Step) -> None:
+def _softmax(graph: TfliteGraph, step: Step) -> None:
     """Write a softmax with output range 0 to 1: integer kernels support no other scale."""
     shares = replace(step.output, span=(0.0, 1.0))
-    sheet.op("SOFTMAX", [sheet.value(step.source)], shares, {0: ("Float32", 1.0)})
+    graph.op("SOFTMAX", [graph.value(step.source)], shares, {0: ("Float32", 1.0)})
 
 
-def _batch_matmul(sheet: Sheet, step: Step) -> None:
-    inputs = [sheet.operand(step, operand) for operand in step.inputs]
-    sheet.op("BATCH_MATMUL", inputs, step.output, {0: ("Bool", False), 1: ("Bool", False)})
+def _batch_matmul(graph: TfliteGraph, step: Step) -> None:
+    inputs = [graph.operand(step, operand) for operand in step.inputs]
+    graph.op("BATCH_MATMUL", inputs, step.output, {0: ("Bool", False), 1: ("Bool", False)})
 
 
-def _gelu(sheet: Sheet, step: Step) -> None:
-    sheet.op("GELU", [sheet.value(step.source)], step.output, {0: ("Bool", False)})  # not the approximation
+def _gelu(graph: TfliteGraph, step: Step) -> None:
+    graph.op("GELU", [graph.value(step.source)], step.output, {0: ("Bool", False)})  # not the approximation
 
 
-def _gather(sheet: Sheet, step: Step) -> None:
+def _gather(graph: TfliteGraph, step: Step) -> None:
     """Take one slice along an axis."""
     x, index = step.inputs
     if not isinstance(index, Literal):
         raise TypeError(f"{step.name}: the index is not a literal")
-    inputs = [sheet.operand(step, x), sheet.integer_parameter(index.name, int(index.values))]
-    sheet.op("GATHER", inputs, step.output, {0: ("Int32", _axis(step))})
+    inputs = [graph.operand(step, x), graph.integer_parameter(index.name, int(index.values))]
+    graph.op("GATHER", inputs, step.output, {0: ("Int32", _axis(step))})
 
 
-def _concat(sheet: Sheet, step: Step) -> None:
-    inputs = [_at_scale_of(sheet, step, part) for part in step.inputs]
-    axis = sheet.order(step.output).index(_axis(step))
-    sheet.op("CONCATENATION", inputs, step.output, {0: ("Int32", axis), 1: ("Int8", NO_ACTIVATION)})
+def _concat(graph: TfliteGraph, step: Step) -> None:
+    inputs = [_at_scale_of(graph, step, part) for part in step.inputs]
+    axis = graph.order(step.output).index(_axis(step))
+    graph.op("CONCATENATION", inputs, step.output, {0: ("Int32", axis), 1: ("Int8", NO_ACTIVATION)})
 
 
-def _at_scale_of(sheet: Sheet, step: Step, part: Operand) -> int:
+def _at_scale_of(graph: TfliteGraph, step: Step, part: Operand) -> int:
     """Return an operand at the scale of the result: integer kernels of moving operators cannot change it."""
-    if not sheet.int8 or not isinstance(part, Value) or part.span == step.output.span:
-        return sheet.operand(step, part)
+    if not graph.int8 or not isinstance(part, Value) or part.span == step.output.span:
+        return graph.operand(step, part)
     changed = replace(part, name=f"{part.name}/{step.name}", span=step.output.span)
-    sheet.images |= {changed.name} if part.name in sheet.images else set()
-    return sheet.op("QUANTIZE", [sheet.value(part)], changed, {})
+    graph.images |= {changed.name} if part.name in graph.images else set()
+    return graph.op("QUANTIZE", [graph.value(part)], changed, {})
 
 
-def _expand(sheet: Sheet, step: Step) -> None:
+def _expand(graph: TfliteGraph, step: Step) -> None:
     """Fold the repetition of a constant into a constant."""
     weight = step.inputs[0]
     if not isinstance(weight, Weight):
         raise TypeError(f"{step.name}: only constants are repeated here")
-    sheet.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
+    graph.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
 
 
-def _layer_normalization(sheet: Sheet, step: Step) -> None:
+def _layer_normalization(graph: TfliteGraph, step: Step) -> None:
     """TensorFlow Lite has no operator for it: (x - mean) / √(variance + ε) · gain + offset is nine operators."""
     x, gain, offset = step.inputs
     epsilon = step.attributes["epsilon"]
@@ -180,18 +180,18 @@ def _layer_normalization(sheet: Sheet, step: Step) -> None:
         return Value(f"{step.name}/{leaf}", shape, span=(low, high))
 
     token, power = (*x.shape[:-1], 1), x.rms**2
-    read = sheet.value(x)
-    axes = sheet.integer_parameter(f"{step.name}/axes", [len(x.shape) - 1])
-    small = sheet.number(f"{step.name}/epsilon", epsilon)
-    mean = sheet.op("MEAN", [read, axes], part("mean", token, -x.rms, x.rms), _KEEP_AXES)
-    square = sheet.op("SQUARED_DIFFERENCE", [read, mean], part("square", x.shape, 0.0, REACH**2 * power), {})
-    variance = sheet.op("MEAN", [square, axes], part("variance", token, 0.0, _SLACK * power), _KEEP_AXES)
-    shifted = sheet.op("ADD", [variance, small], part("shifted", token, 0.0, _SLACK * power), _PLAIN)
-    inverse = sheet.op("RSQRT", [shifted], part("inverse", token, 0.0, _SLACK / x.rms), {})
-    centred = sheet.op("SUB", [read, mean], part("centred", x.shape, *x.span), _PLAIN)
-    normal = sheet.op("MUL", [centred, inverse], part("normal", x.shape, -REACH, REACH), _PLAIN)
-    scaled = sheet.op("MUL", [normal, sheet.operand(step, gain)], part("scaled", x.shape, -REACH, REACH), _PLAIN)
-    sheet.op("ADD", [scaled, sheet.operand(step, offset)], step.output, _PLAIN)
+    read = graph.value(x)
+    axes = graph.integer_parameter(f"{step.name}/axes", [len(x.shape) - 1])
+    small = graph.number(f"{step.name}/epsilon", epsilon)
+    mean = graph.op("MEAN", [read, axes], part("mean", token, -x.rms, x.rms), _KEEP_AXES)
+    square = graph.op("SQUARED_DIFFERENCE", [read, mean], part("square", x.shape, 0.0, REACH**2 * power), {})
+    variance = graph.op("MEAN", [square, axes], part("variance", token, 0.0, _SLACK * power), _KEEP_AXES)
+    shifted = graph.op("ADD", [variance, small], part("shifted", token, 0.0, _SLACK * power), _PLAIN)
+    inverse = graph.op("RSQRT", [shifted], part("inverse", token, 0.0, _SLACK / x.rms), {})
+    centred = graph.op("SUB", [read, mean], part("centred", x.shape, *x.span), _PLAIN)
+    normal = graph.op("MUL", [centred, inverse], part("normal", x.shape, -REACH, REACH), _PLAIN)
+    scaled = graph.op("MUL", [normal, graph.operand(step, gain)], part("scaled", x.shape, -REACH, REACH), _PLAIN)
+    graph.op("ADD", [scaled, graph.operand(step, offset)], step.output, _PLAIN)
 
 
 def _axis(step: Step) -> int:
@@ -208,7 +208,7 @@ def _axes(step: Step, name: str) -> tuple[int, ...]:
     return axes
 
 
-_TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {  # by the blueprint's step, or a fused one
+_TRANSLATIONS: Mapping[str, Callable[[TfliteGraph, Step], None]] = {  # by the blueprint's step, or a fused one
     "Add": _elementwise("ADD"),
     "AveragePool": tflite_layers.average_pool,
     "Concat": _concat,

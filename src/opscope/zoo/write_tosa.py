@@ -17,7 +17,7 @@ from .blueprint import Blueprint, Shape, Step, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layout import channels_last, images
-from .tosa_sheet import Named, Sheet, tensor
+from .tosa_function import Named, TosaFunction, tensor
 
 _HEADROOM = 20  # bits by which operands of an addition are shifted up, so that rounding is negligible
 _DEPTHWISE = (2, 3, 0, 1)  # (channels, 1, height, width) to (height, width, channels, 1)
@@ -26,28 +26,28 @@ _DEPTHWISE = (2, 3, 0, 1)  # (channels, 1, height, width) to (height, width, cha
 def write(plan: Blueprint, path: Path, *, progress: Progress | None) -> None:
     """Write `plan` as a module with one function, `main`."""
     steps = list(fuse(plan.steps))
-    sheet = Sheet(images(steps))
+    function = TosaFunction(images(steps))
     for number, value in enumerate(plan.inputs):
-        sheet.values[value.name] = f"%arg{number}"
+        function.values[value.name] = f"%arg{number}"
     for step in steps:
         if step.op not in _TRANSLATIONS:
             raise ValueError(f"{step.name}: {step.op} has no TOSA form here")
-        _TRANSLATIONS[step.op](sheet, step)
-    text = _module(sheet, plan)
+        _TRANSLATIONS[step.op](function, step)
+    text = _module(function, plan)
     with replacing(path) as out:
         out.write(text)
     if progress is not None:
         progress(len(text), len(text))
 
 
-def _module(sheet: Sheet, plan: Blueprint) -> bytes:
-    arguments = ", ".join(f"%arg{n}: {sheet.type_of(value)}" for n, value in enumerate(plan.inputs))
-    results = ", ".join(sheet.type_of(value) for _, value in plan.outputs)
-    names = ", ".join(sheet.values[value.name] for _, value in plan.outputs)
+def _module(function: TosaFunction, plan: Blueprint) -> bytes:
+    arguments = ", ".join(f"%arg{n}: {function.type_of(value)}" for n, value in enumerate(plan.inputs))
+    results = ", ".join(function.type_of(value) for _, value in plan.outputs)
+    names = ", ".join(function.values[value.name] for _, value in plan.outputs)
     lines = [
         "module {",
         f"  func.func @main({arguments}) -> ({results}) {{",
-        *(f"    {line}" for line in sheet.lines),
+        *(f"    {line}" for line in function.lines),
         f"    return {names} : {results}",
         "  }",
         "}",
@@ -55,7 +55,7 @@ def _module(sheet: Sheet, plan: Blueprint) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _conv(sheet: Sheet, step: Step) -> None:
+def _conv(function: TosaFunction, step: Step) -> None:
     kernel = step.inputs[1]
     depthwise = step.attributes["group"] != 1
     top, left, bottom, right = _numbers(step, "pads")
@@ -65,26 +65,28 @@ def _conv(sheet: Sheet, step: Step) -> None:
     )
     order = _DEPTHWISE if depthwise else channels_last(len(kernel.shape))
     name = "depthwise_conv2d" if depthwise else "conv2d"
-    shape = sheet.shape(step.output)
-    made = _weighted_sum(sheet, step, name, sheet.use(step.source), order=order, attributes=attributes, shape=shape)
-    sheet.keep(step, made)
+    shape = function.shape(step.output)
+    made = _weighted_sum(
+        function, step, name, function.use(step.source), order=order, attributes=attributes, shape=shape
+    )
+    function.keep(step, made)
 
 
-def _dense(sheet: Sheet, step: Step) -> None:
+def _dense(function: TosaFunction, step: Step) -> None:
     """Write a fully connected layer as a 1 × 1 convolution of a 1 × 1 image: TOSA has no operator for it."""
     x, ones = step.source, "array<i64: 1, 1>"
     attributes = f" {{acc_type = i32, dilation = {ones}, pad = array<i64: 0, 0, 0, 0>, stride = {ones}}}"
     batch, features = x.shape
     image = (batch, 1, 1, features)
-    data = sheet.op("reshape", [sheet.use(x), sheet.extents(image)], "", tensor(image, "i8"))
+    data = function.op("reshape", [function.use(x), function.extents(image)], "", tensor(image, "i8"))
     shape = (batch, 1, 1, step.output.shape[1])
-    made = _weighted_sum(sheet, step, "conv2d", data, order=(0, 2, 3, 1), attributes=attributes, shape=shape)
-    flat = sheet.op("reshape", [made, sheet.extents(step.output.shape)], "", sheet.type_of(step.output))
-    sheet.keep(step, flat)
+    made = _weighted_sum(function, step, "conv2d", data, order=(0, 2, 3, 1), attributes=attributes, shape=shape)
+    flat = function.op("reshape", [made, function.extents(step.output.shape)], "", function.type_of(step.output))
+    function.keep(step, flat)
 
 
 def _weighted_sum(
-    sheet: Sheet, step: Step, name: str, data: Named, *, order: tuple[int, ...], attributes: str, shape: Shape
+    function: TosaFunction, step: Step, name: str, data: Named, *, order: tuple[int, ...], attributes: str, shape: Shape
 ) -> Named:
     """Write a product with kernel and bias, and rescale its 32-bit sums to 8 bits."""
     x, kernel, bias = step.inputs
@@ -94,50 +96,52 @@ def _weighted_sum(
     stored = integers.reshape(*integers.shape, *(1,) * (len(order) - integers.ndim)).transpose(order)
     sums = quantise.bias_scales(x, scales)
     source, result = quantise.value_scale(x), quantise.value_scale(step.output)
-    zero = sheet.number(0, np.int8)
-    operands = [data, sheet.constant(stored), sheet.constant(quantise.bias_integers(bias, sums))]
-    operands += [sheet.number(source.zero_point, np.int8), zero]
-    made = sheet.op(name, operands, attributes, tensor(shape, "i32"))
-    points = (sheet.number(0, np.int32), sheet.number(result.zero_point, np.int8))
-    return sheet.rescale(made, (sums / result.scale).tolist(), points, tensor(shape, "i8"))
+    zero = function.number(0, np.int8)
+    operands = [data, function.constant(stored), function.constant(quantise.bias_integers(bias, sums))]
+    operands += [function.number(source.zero_point, np.int8), zero]
+    made = function.op(name, operands, attributes, tensor(shape, "i32"))
+    points = (function.number(0, np.int32), function.number(result.zero_point, np.int8))
+    return function.rescale(made, (sums / result.scale).tolist(), points, tensor(shape, "i8"))
 
 
-def _add(sheet: Sheet, step: Step) -> None:
+def _add(function: TosaFunction, step: Step) -> None:
     """Add in 32 bits: both operands at twice the larger scale, shifted up, added, and rescaled."""
     operands = [operand for operand in step.inputs if isinstance(operand, Value)]
     scales = [quantise.value_scale(operand) for operand in operands]
     common = 2 * max(scale.scale for scale in scales)
-    wide, none = tensor(sheet.shape(step.output), "i32"), sheet.number(0, np.int32)
+    wide, none = tensor(function.shape(step.output), "i32"), function.number(0, np.int32)
     shifted = [
-        sheet.rescale(
-            sheet.use(operand),
+        function.rescale(
+            function.use(operand),
             [scale.scale / common * 2**_HEADROOM],
-            (sheet.number(scale.zero_point, np.int8), none),
+            (function.number(scale.zero_point, np.int8), none),
             wide,
         )
         for operand, scale in zip(operands, scales, strict=True)
     ]
-    added, result = sheet.op("add", shifted, "", wide), quantise.value_scale(step.output)
-    points = (none, sheet.number(result.zero_point, np.int8))
+    added, result = function.op("add", shifted, "", wide), quantise.value_scale(step.output)
+    points = (none, function.number(result.zero_point, np.int8))
     factor = common / 2**_HEADROOM / result.scale
-    sheet.keep(step, sheet.rescale(added, [factor], points, sheet.type_of(step.output)))
+    function.keep(step, function.rescale(added, [factor], points, function.type_of(step.output)))
 
 
-def _global_average_pool(sheet: Sheet, step: Step) -> None:
+def _global_average_pool(function: TosaFunction, step: Step) -> None:
     x = step.source
     height, width = x.shape[2:]
-    zero = sheet.number(quantise.value_scale(x).zero_point, np.int8)
+    zero = function.number(quantise.value_scale(x).zero_point, np.int8)
     attributes = (
         f" {{acc_type = i32, kernel = array<i64: {height}, {width}>, pad = array<i64: 0, 0, 0, 0>, "
         "stride = array<i64: 1, 1>}"
     )
-    sheet.keep(step, sheet.op("avg_pool2d", [sheet.use(x), zero, zero], attributes, sheet.type_of(step.output)))
+    function.keep(
+        step, function.op("avg_pool2d", [function.use(x), zero, zero], attributes, function.type_of(step.output))
+    )
 
 
-def _reshape(sheet: Sheet, step: Step) -> None:
+def _reshape(function: TosaFunction, step: Step) -> None:
     x = step.source
-    shape = sheet.extents(sheet.shape(step.output))
-    sheet.keep(step, sheet.op("reshape", [sheet.use(x), shape], "", sheet.type_of(step.output)))
+    shape = function.extents(function.shape(step.output))
+    function.keep(step, function.op("reshape", [function.use(x), shape], "", function.type_of(step.output)))
 
 
 def _numbers(step: Step, name: str) -> tuple[int, ...]:
@@ -147,7 +151,7 @@ def _numbers(step: Step, name: str) -> tuple[int, ...]:
     return numbers
 
 
-_TRANSLATIONS: Mapping[str, Callable[[Sheet, Step], None]] = {
+_TRANSLATIONS: Mapping[str, Callable[[TosaFunction, Step], None]] = {
     "Add": _add,
     "Conv": _conv,
     "Flatten": _reshape,

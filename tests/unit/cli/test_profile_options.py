@@ -7,7 +7,8 @@ from argparse import ArgumentParser
 import pytest
 
 from opscope.backends import registry as backends
-from opscope.cli.profile import ProfileCommand, chosen_options, merged
+from opscope.cli.profile import ProfileCommand
+from opscope.commands.backend_options import chosen_options, merged
 from opscope.core.errors import UsageError
 from opscope.core.manifest import BackendEntry, Option
 from opscope.plugins.qnn.manifest import BACKEND

@@ -63,13 +63,13 @@ def test_more_users_never_make_fewer_tokens_in_total(target: str) -> None:
     assert rates == sorted(rates)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+# 384 KB of an RK3588 do not hold the scores of eight users: these pass the memory too.
+@pytest.mark.parametrize(
+    ("target", "batch"), [(name, batch) for name in TARGETS for batch in (1, 8) if (name, batch) != ("rk3588", 8)]
+)
 @pytest.mark.parametrize(("weights", "cache"), [("f16", "f16"), ("w4a16", "i8"), ("w8a8", "f16")])
-@pytest.mark.parametrize("batch", [1, 8])
 def test_a_token_reads_weights_once_and_the_cache_once(target: str, weights: str, cache: str, batch: int) -> None:
     model, machine = load("llama-3.2-1b"), catalogue.load(target)
-    if target == "rk3588" and batch > 1:
-        pytest.skip("384 KB do not hold the scores of eight users: they pass the memory too")
     storage = Storage.of(weights, cache)
     found = point(target, model=model, storage=storage, batch=batch, context=2048)
     held = as_run(as_held(storage, machine), machine)

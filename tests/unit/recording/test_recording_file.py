@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opscope.core.errors import UsageError
+from opscope.core.errors import ImportFileError
 from opscope.core.provenance import Provenance
 from opscope.recording.build import to_run
 from opscope.recording.finding import Finding
@@ -69,5 +69,5 @@ def test_files_of_earlier_versions_are_read_under_the_rules_of_today(tmp_path: P
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "recording.json").write_text('{"maker": 1}')
-    with pytest.raises(UsageError, match=r"recording\.json: .*; expected what the source of a run told"):
+    with pytest.raises(ImportFileError, match=r"recording\.json: .*`\$\.maker`; expected the fields of this format"):
         read_recording(tmp_path, RUN)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.zoo.tosa_sheet import Sheet, _multiplier
+from opscope.zoo.tosa_function import TosaFunction, _multiplier
 
 
 @given(st.floats(2.0**-30, 2.0**20))
@@ -25,11 +25,11 @@ def test_a_factor_that_no_shift_reaches_is_refused(factor: float) -> None:
 
 
 def test_a_constant_is_written_once_however_often_it_is_used() -> None:
-    sheet = Sheet(frozenset())
-    first = sheet.constant(np.array([1, -1], np.int32))
-    assert sheet.constant(np.array([1, -1], np.int32)) == first == ("%0", "tensor<2xi32>")
-    assert sheet.lines == [
+    function = TosaFunction(frozenset())
+    first = function.constant(np.array([1, -1], np.int32))
+    assert function.constant(np.array([1, -1], np.int32)) == first == ("%0", "tensor<2xi32>")
+    assert function.lines == [
         '%0 = "tosa.const"() <{values = dense<"0x01000000FFFFFFFF"> : tensor<2xi32>}> : () -> tensor<2xi32>'
     ]
-    assert sheet.number(-3, np.int8) == ("%1", "tensor<1xi8>")
-    assert sheet.lines[1].startswith('%1 = "tosa.const"() <{values = dense<-3> : tensor<1xi8>}>')
+    assert function.number(-3, np.int8) == ("%1", "tensor<1xi8>")
+    assert function.lines[1].startswith('%1 = "tosa.const"() <{values = dense<-3> : tensor<1xi8>}>')

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.columns import Numbers, distinct
 from ...core.meaning import Carries, Does
+from ...core.sums import known_sum
 from ...program.program import NO_OP
 from ...recording.finding import LawCheck
 from ...recording.run import Run
-from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
 from .conservation import commands_that_ran, has_transfers, without_totals
 

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from ...core.columns import Numbers, distinct, rising
 from ...core.meaning import Does
+from ...core.sums import known_sum
 from ...core.units import format_ns
 from ...program.program import NO_OP, NO_ROUTE
 from ...recording.finding import LawCheck
 from ...recording.run import Run
 from ...recording.summary import OpTotal, Share
 from ...recording.trace import NONE, SpanKind
-from ..rollups import known_sum
 from ..run_analysis import RunAnalysis
 from ..timeline.activities import execution_marks
 from ..timeline.breakdown import breakdown

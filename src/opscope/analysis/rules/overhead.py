@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ...core.columns import distinct
 from ...core.meaning import Does
+from ...core.sums import known_sum
 from ...core.units import format_count, format_counted, format_ns, format_percent
 from ...recording.finding import Finding
 from ...recording.trace import NONE
@@ -176,7 +177,6 @@ def on_the_cpu(analysis: RunAnalysis) -> Iterator[Draft]:
     cpu = [op for op in totals if op.on_cpu]
     if not cpu or not any(op.engine and not op.on_cpu for op in totals):
         return  # nothing runs anywhere else
-    known = [op.busy_ns for op in cpu if op.busy_ns is not None]
     reasons = "; ".join(dict.fromkeys(op.reason for op in cpu if op.reason))
     types = ", ".join(dict.fromkeys(op.type for op in cpu if op.type))
     chosen = np.zeros(len(analysis.run.ops), np.bool_)
@@ -187,7 +187,7 @@ def on_the_cpu(analysis: RunAnalysis) -> Iterator[Draft]:
             f"{format_counted(len(cpu), 'op')} of {len(totals)} run on the CPU",
             f"{types[:200] or 'of types that are not known'}: {reasons[:300] or 'the run does not say why'}",
             tuple(op.name for op in cpu)[:MOST_NAMES],
-            sum(known) if known else None,
+            known_sum(op.busy_ns for op in cpu),
             action="replace them with ops that the accelerator takes, so that the model is not cut there",
         ),
         analysis.of_ops(chosen) if analysis.has_timeline else None,

@@ -126,7 +126,7 @@ def _targets() -> Iterable[str]:
 
 
 def _backends() -> Iterable[str]:
-    from ..profile import known_options
+    from ...commands.backend_options import known_options
 
     return known_options()
 

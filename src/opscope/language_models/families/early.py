@@ -30,20 +30,19 @@ def _learned(found: Architecture, extra: int = 0) -> Architecture:
 
 
 def gpt2(fields: Fields) -> Architecture:
-    fields = _own_names(fields)
-    heads, size = _heads(fields, "n_head", hidden="n_embd")
-    mixer = Attention(heads, heads, size, size, bias=True, output_bias=True)
-    part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act="gelu_new")
-    return _learned(model(fields, (Layer(mixer, part),) * layer_count(fields, "n_layer"), context=1024, tied=True))
+    return _gpt2(fields, act="gelu_new")
 
 
 def gpt_bigcode(fields: Fields) -> Architecture:
     """GPT-2 with one key head for all queries."""
+    return _gpt2(fields, act="gelu_pytorch_tanh", shares_keys=fields.flag("multi_query", default=True))
+
+
+def _gpt2(fields: Fields, *, act: str, shares_keys: bool = False) -> Architecture:
     fields = _own_names(fields)
     heads, size = _heads(fields, "n_head", hidden="n_embd")
-    shared = 1 if fields.flag("multi_query", default=True) else heads
-    mixer = Attention(heads, shared, size, size, bias=True, output_bias=True)
-    part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act="gelu_pytorch_tanh")
+    mixer = Attention(heads, 1 if shares_keys else heads, size, size, bias=True, output_bias=True)
+    part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act=act)
     return _learned(model(fields, (Layer(mixer, part),) * layer_count(fields, "n_layer"), context=1024, tied=True))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...core.provenance import Provenance
+from ...core.sums import known_sum, whole_sum
 from ...recording.recording import Metric
 from ...recording.summary import LaneTotal, Latency, MemoryTotal, Share
 from .compilation import CompiledGraph
@@ -56,11 +57,10 @@ def whole_latency(parts: Sequence[Part]) -> Latency | None:
     times = [part.latency for part in parts if part.latency is not None]
     if not times or len(times) != len(parts):
         return None
-    low, high = [time.low_ns for time in times], [time.high_ns for time in times]
     return Latency(
         sum(time.known_ns for time in times),
-        None if None in low else sum(value or 0 for value in low),
-        None if None in high else sum(value or 0 for value in high),
+        whole_sum(time.low_ns for time in times),
+        whole_sum(time.high_ns for time in times),
         Provenance.VENDOR_MODEL,
     )
 
@@ -272,26 +272,22 @@ def _spills(graphs: Sequence[GraphNodes]) -> Iterator[Metric]:
 def _fills(prepared: Sequence[Message | None]) -> Iterator[Metric]:
     """The vendor's division of the DDR traffic."""
     for event, name in _FILLS.items():
-        values = [message.value(event) for message in prepared if message is not None]
-        known = [value for value in values if value is not None]
-        complete = len(known) == len(prepared) and known
-        yield Metric(
-            name,
-            sum(known) if complete else None,
-            "bytes",
-            Provenance.VENDOR_MODEL if complete else None,
-            ("includes weights" if name == "input_fill" else "") if complete else NO_MODEL,
-        )
+        size = whole_sum(None if message is None else message.value(event) for message in prepared)
+        note = "includes weights" if name == "input_fill" else ""
+        if size is None:
+            yield Metric(name, None, "bytes", None, NO_MODEL)
+        else:
+            yield Metric(name, size, "bytes", Provenance.VENDOR_MODEL, note)
 
 
 def _compilation(prepared: Sequence[Message | None]) -> Iterator[Metric]:
     from .importers.events import FINALIZE_TIME
 
-    times = [message.value(FINALIZE_TIME) for message in prepared if message is not None]
-    if times and None not in times:
+    messages = [message for message in prepared if message is not None]
+    compiled = whole_sum(message.value(FINALIZE_TIME) for message in messages)
+    if compiled is not None:
         note = "time of the compiler on this machine, not of the model"
-        yield Metric("compile_time", sum(time or 0 for time in times), "us", Provenance.MEASURED, note)
-    missing = [message.value(MISSING) for message in prepared if message is not None]
-    known = [value for value in missing if value is not None]
-    if known:
-        yield Metric("ops_without_cost", sum(known), "count", Provenance.VENDOR_MODEL, "the estimate leaves these out")
+        yield Metric("compile_time", compiled, "us", Provenance.MEASURED, note)
+    missing = known_sum(message.value(MISSING) for message in messages)
+    if missing is not None:
+        yield Metric("ops_without_cost", missing, "count", Provenance.VENDOR_MODEL, "the estimate leaves these out")

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.columns import Numbers
 from ...core.errors import ImportFileError, UsageError
 from ...core.provenance import Provenance
+from ...core.sums import whole_sum
 from ...importers.column_trace import Clock
 from ...importers.formats import find_format
 from ...recording.build import lane_totals
@@ -205,8 +206,7 @@ def memory_metrics(compiled: Compiled) -> Iterator[Metric]:
 def memory_totals(found: Scheduled) -> Iterator[MemoryTotal]:
     """DDR with what lies in it and what moves; local memory of a core, by its lanes."""
     compiled, chip = found.compiled, CHIPS.get(found.compiled.chip or "")
-    parts = (compiled.weight_bytes, compiled.neuron_bytes)
-    held = None if None in parts else sum(part for part in parts if part is not None)
+    held = whole_sum((compiled.weight_bytes, compiled.neuron_bytes))
     read, write = ddr_bytes(found.profiles[found.longest])
     yield MemoryTotal(DDR, 0, None, held, None, None, read, write)
     if compiled.lane_bytes is not None and chip is not None and chip.lanes and chip.lane_bytes:

@@ -30,9 +30,9 @@ def node_rows(graph: Graph, compiled: Compiled) -> OpRows:
     node_of = {line: _node_of(op, graph, writer) for line, op in compiled.ops.items() if owners[line] == line}
     leader = _leaders(graph, {node for node in node_of.values() if node is not None})
     macs = [work_of(op, graph).macs for op in graph.ops]
-    chief = _chiefs(graph, leader, macs)
-    place = {node: chief[leader[node]] for node in leader if leader[node] is not None}
-    rows = [_row(graph, number, place, chief, leader, macs) for number in range(len(graph.ops))]
+    main_of = _main_nodes(graph, leader, macs)
+    place = {node: main_of[leader[node]] for node in leader if leader[node] is not None}
+    rows = [_row(graph, number, place, main_of, leader, macs) for number in range(len(graph.ops))]
     of_line: dict[int, int] = {}
     for line in sorted(compiled.ops):
         owner = owners[line]
@@ -88,7 +88,7 @@ def _leaders(graph: Graph, named: set[int]) -> dict[int, int | None]:
     return found
 
 
-def _chiefs(graph: Graph, leader: Mapping[int, int | None], macs: Sequence[int]) -> dict[int | None, int]:
+def _main_nodes(graph: Graph, leader: Mapping[int, int | None], macs: Sequence[int]) -> dict[int | None, int]:
     """Named node → the node of its group that says what the op is: the one that multiplies most, else itself."""
     groups: dict[int, list[int]] = {}
     for number in range(len(graph.ops)):
@@ -102,7 +102,7 @@ def _row(  # noqa: PLR0917 – what is known of all nodes
     graph: Graph,
     number: int,
     place: Mapping[int, int],
-    chief: Mapping[int | None, int],
+    main_of: Mapping[int | None, int],
     leader: Mapping[int, int | None],
     macs: Sequence[int],
 ) -> OpRecord:
@@ -111,7 +111,7 @@ def _row(  # noqa: PLR0917 – what is known of all nodes
     lead = leader[number]
     if lead is None:
         return replace(base, placed=Placed.REMOVED, reason="no command: folded, or a view", calls=0)
-    main = chief[lead]
+    main = main_of[lead]
     if main != number:
         return replace(base, placed=Placed.FUSED, reason=f"fused into {graph.ops[main].name}", calls=0)
     others = [n for n, its in place.items() if its == number and n != number]

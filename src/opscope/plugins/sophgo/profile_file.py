@@ -219,16 +219,9 @@ class _Reader:
         if found is None:
             raise self.wrong(line, f"{printable(cell, 80)!r}; expected NAME|KIND|key:number|…")
         values = self._values(line, found[3])
-        start, end, cost = (self._whole(line, values, key) for key in "set")
-        if end - start + 1 != cost or start < 0 or cost < 0:
-            raise self.wrong(line, f"t:{cost}, but s:{start} and e:{end}; expected t = e - s + 1")
         waits = [self._whole(line, values, self._key(name)) for name in self.engines]
-        before, free = self.last.get(engine, (0, 0))
-        if waits[engine] != before + 1:
-            told = f"command {waits[engine]} of {self.engines[engine]}"
-            raise self.wrong(line, f"{told}; expected {before + 1}, one after the other")
-        if start < free:
-            raise self.wrong(line, f"s:{start}, while the command before it ends at {free - 1}; expected it later")
+        start, cost = self._times(line, values)
+        self._check_order(line, engine, waits[engine], start)
         self.last[engine] = (waits[engine], start + cost)
         named = _NAME.fullmatch(found[1])
         opcode, mlir_line = (named[1], int(named[2])) if named else (found[1], NONE)
@@ -256,6 +249,22 @@ class _Reader:
                 *waits,
             )
         )
+
+    def _times(self, line: int, values: Mapping[str, str]) -> tuple[int, int]:
+        """When a command starts, and how long it takes."""
+        start, end, cost = (self._whole(line, values, key) for key in "set")
+        if end - start + 1 != cost or start < 0 or cost < 0:
+            raise self.wrong(line, f"t:{cost}, but s:{start} and e:{end}; expected t = e - s + 1")
+        return start, cost
+
+    def _check_order(self, line: int, engine: int, number: int, start: int) -> None:
+        """Commands of an engine are counted, and come one after the other."""
+        before, free = self.last.get(engine, (0, 0))
+        if number != before + 1:
+            told = f"command {number} of {self.engines[engine]}"
+            raise self.wrong(line, f"{told}; expected {before + 1}, one after the other")
+        if start < free:
+            raise self.wrong(line, f"s:{start}, while the command before it ends at {free - 1}; expected it later")
 
     def _values(self, line: int, text: str) -> dict[str, str]:
         pairs = [part.partition(":") for part in text.split("|")[1:]]

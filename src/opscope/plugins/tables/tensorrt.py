@@ -12,6 +12,7 @@ import msgspec
 from ...core.errors import ImportFileError, printable
 from ...core.json_files import decode_json
 from ...core.provenance import Provenance
+from ...core.sums import whole_sum
 from ...importers.reading import Unread, read_bytes, to_ns
 from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 
@@ -189,7 +190,7 @@ def _facts(info: _Info) -> OpRecord:
         kernel=info.tactic or "",
         shape=" → ".join(shapes),
         covers=tuple(_ORIGIN.findall(info.metadata[:_LONGEST_METADATA])),
-        parameter_bytes=None if None in sizes or not sizes else sum(size or 0 for size in sizes),
+        parameter_bytes=whole_sum(sizes),
     )
 
 

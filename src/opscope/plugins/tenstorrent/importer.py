@@ -17,6 +17,7 @@ import numpy as np
 from ...core.errors import ImportFileError, printable
 from ...core.meaning import Direction, Does, LaneRole
 from ...core.provenance import Provenance
+from ...core.sums import whole_sum
 from ...graph.kinds import what_kind_does
 from ...importers.column_trace import Clock, SpanColumns, column_trace
 from ...importers.reading import Unread
@@ -190,20 +191,16 @@ def _by_session(members: Sequence[Row], value: Callable[[Row], int]) -> list[int
 
 def _of_devices(members: Sequence[Row], value: Callable[[Row], int | None]) -> int | None:
     """What all devices do for an op, once: shapes are those of each."""
-    return _sum([value(row) for row in members if row.session == members[0].session])
+    return whole_sum(value(row) for row in members if row.session == members[0].session)
 
 
 def _bytes(row: Row, *, is_input: bool) -> int | None:
-    return _sum([tensor.bytes for tensor in operands_of(row) if tensor.is_input is is_input])
+    return whole_sum(tensor.bytes for tensor in operands_of(row) if tensor.is_input is is_input)
 
 
 def _mean(values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return round(fmean(known)) if known else None
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    return None if not values or None in values else sum(value or 0 for value in values)
 
 
 def _commands(rows: Sequence[Row], layout: _Layout, devices: Sequence[int]) -> CommandTable:

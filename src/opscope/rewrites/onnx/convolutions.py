@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -270,26 +270,14 @@ def convs_to_grouped_conv(node: ir.Node) -> Match | None:
 
 def conv_transpose_to_blocks(node: ir.Node) -> Match | None:
     """A ConvTranspose that enlarges by its stride → a Conv for each pixel of a block, and DepthToSpace."""
-    conv, shape = (
-        convolution_of(node, "ConvTranspose"),
-        shape_of(node.inputs[0]) if is_op(node, "ConvTranspose") else None,
-    )
+    shape = shape_of(node.inputs[0]) if is_op(node, "ConvTranspose") else None
+    conv = convolution_of(node, "ConvTranspose")
     if conv is None or shape is None or len(shape) != 4 or conv.group != 1 or conv.weights.by_axis is not None:
         return None
-    window, block, extra = conv.window, conv.window.strides[0], attribute(node, "output_padding", [0, 0])
+    window, block = conv.window, conv.window.strides[0]
     if window.strides != (block, block) or not 1 < block <= MOST_BLOCK or window.dilations != (1, 1):
         return None
-    sizes = [
-        (extent - 1) * block + size - begin - end + more
-        for extent, size, begin, end, more in zip(
-            shape[2:], window.kernel, window.begins, window.ends, extra, strict=True
-        )
-    ]
-    if (
-        "output_shape" in node.attributes
-        or sizes != [block * extent for extent in shape[2:]]
-        or conv.weights.zero is None
-    ):
+    if _enlarged(node, window, shape[2:]) != [block * extent for extent in shape[2:]] or conv.weights.zero is None:
         return None
     spans = [_steps(size, block, begin) for size, begin in zip(window.kernel, window.begins, strict=True)]
     kernel = tuple(last - first + 1 for first, last in spans)
@@ -299,22 +287,45 @@ def conv_transpose_to_blocks(node: ir.Node) -> Match | None:
     dense = Window(kernel, (1, 1), (1, 1), begins, ends)
 
     def build(make: Maker) -> Mapping[ir.Value, ir.Value]:
-        inputs, outputs, *_ = conv.weights.array.shape
-        array = np.full((block, block, outputs, inputs, *kernel), conv.weights.zero, conv.weights.array.dtype)
-        for index in np.ndindex(block, block, *kernel):
-            row, column, down, across = index
-            taps = [
-                block * (last - at) + pixel + begin
-                for (_, last), at, pixel, begin in zip(spans, (down, across), (row, column), window.begins, strict=True)
-            ]
-            if all(0 <= tap < size for tap, size in zip(taps, window.kernel, strict=True)):
-                array[row, column, :, :, down, across] = conv.weights.array[:, :, taps[0], taps[1]].T
         bias = _together(make, [conv.bias] * block**2)
-        rows = array.reshape(block**2 * outputs, inputs, *kernel)
-        value = conv.again(make, conv.source, rows, dense, group=1, bias=bias)
+        value = conv.again(make, conv.source, _pixel_weights(conv, spans), dense, group=1, bias=bias)
         return {node.outputs[0]: make.op("DepthToSpace", value, blocksize=block)}
 
     return Match((node,), build)
+
+
+def _enlarged(node: ir.Node, window: Window, extents: Sequence[int]) -> list[int] | None:
+    """Extents of the result of a ConvTranspose; None: it states them itself."""
+    if "output_shape" in node.attributes:
+        return None
+    ends = attribute(node, "output_padding", [0, 0])
+    sides = zip(extents, window.strides, window.kernel, window.begins, window.ends, ends, strict=True)
+    return [(extent - 1) * stride + size - begin - end + more for extent, stride, size, begin, end, more in sides]
+
+
+def _pixel_weights(conv: Convolution, spans: Sequence[tuple[int, int]]) -> Array:
+    """Weights of a Conv with an output for every channel and every pixel of a block.
+
+    Along one axis with stride 2, 4 taps and 1 element cut off in front, the output at 2 m + p gets tap t of element
+    m - j where t = 2 j + p + 1: pixel 0 tap 1 of element m and tap 3 of m - 1, pixel 1 tap 2 of m and tap 0 of m + 1.
+    So j is from -1 to 1 (`spans`), the Conv has 3 taps, read from j = 1 on, and those without a t are zero:
+
+        tap of the Conv    0 (m - 1)   1 (m)   2 (m + 1)
+        pixel 0                 3        1         -
+        pixel 1                 -        2         0
+    """
+    window, block = conv.window, conv.window.strides[0]
+    inputs, outputs, *_ = conv.weights.array.shape
+    kernel = tuple(last - first + 1 for first, last in spans)
+    array = np.full((block, block, outputs, inputs, *kernel), conv.weights.zero, conv.weights.array.dtype)
+    for row, column, down, across in np.ndindex(block, block, *kernel):
+        taps = [
+            block * (last - at) + pixel + begin
+            for (_, last), at, pixel, begin in zip(spans, (down, across), (row, column), window.begins, strict=True)
+        ]
+        if all(0 <= tap < size for tap, size in zip(taps, window.kernel, strict=True)):
+            array[row, column, :, :, down, across] = conv.weights.array[:, :, taps[0], taps[1]].T
+    return array.reshape(block**2 * outputs, inputs, *kernel)
 
 
 def _steps(size: int, block: int, begin: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ...readers import read_model
 from ..catalogue import rule_of
-from ..rewrite import NOTHING_GIVEN, WHOLE, Site, Wanted, Workshop, free_name
+from ..rewrite import NOTHING_GIVEN, WHOLE, RewriteContext, Site, Wanted, free_name
 from .files import save
 from .rule import OPEN, Maker, Match, Rule, WholeRule, is_open, set_extents
 
@@ -106,22 +106,22 @@ def takes_whole(entry: RewriteEntry) -> bool:
     return _is_whole(rule_of(entry))
 
 
-def sites(model: ir.Model, entry: RewriteEntry, workshop: Workshop = NOTHING_GIVEN) -> tuple[Site, ...]:
+def sites(model: ir.Model, entry: RewriteEntry, context: RewriteContext = NOTHING_GIVEN) -> tuple[Site, ...]:
     """Where a rewrite applies; the model stays as it is."""
     rule = rule_of(entry)
     if _is_whole(rule):
-        site = _apply_whole(copy(model), cast("WholeRule", rule), workshop)[1]
+        site = _apply_whole(copy(model), cast("WholeRule", rule), context)[1]
         return () if site is None else (site,)
     return tuple(_site(match) for match in _matches(model.graph, cast("Rule", rule)))
 
 
 def apply(
-    model: ir.Model, entry: RewriteEntry, wanted: Wanted, workshop: Workshop = NOTHING_GIVEN
+    model: ir.Model, entry: RewriteEntry, wanted: Wanted, context: RewriteContext = NOTHING_GIVEN
 ) -> tuple[ir.Model, tuple[Site, ...]]:
     """The model, changed wherever a rewrite fits and is wanted, and where that was."""
     rule = rule_of(entry)
     if _is_whole(rule):
-        changed, site = _apply_whole(model, cast("WholeRule", rule), workshop)
+        changed, site = _apply_whole(model, cast("WholeRule", rule), context)
         return (model, ()) if site is None or not wanted(site) else (changed, (site,))
     done: list[Site] = []
     for _ in range(MOST_ROUNDS):
@@ -140,9 +140,9 @@ def _is_whole(rule: object) -> bool:
     return getattr(rule, "is_whole", False)
 
 
-def _apply_whole(model: ir.Model, rule: WholeRule, workshop: Workshop) -> tuple[ir.Model, Site | None]:
+def _apply_whole(model: ir.Model, rule: WholeRule, context: RewriteContext) -> tuple[ir.Model, Site | None]:
     before = _counted(model)
-    changed = rule(model, workshop)
+    changed = rule(model, context)
     common.NameFixPass()(changed)
     after = _counted(changed)
     removed, added = before - after, after - before

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ...core.errors import UsageError, os_reason
 from ...core.files import sha256_of
-from ..rewrite import RewriteError, Workshop
+from ..rewrite import RewriteContext, RewriteError
 
 LARGEST_FILE = 1_900_000_000  # bytes of weights in one file; the format ends at 2 GB
 
@@ -34,11 +34,11 @@ def save(model: ir.Model, path: Path) -> None:
         raise UsageError(f"{path}: cannot be written ({os_reason(error)}); expected a writable place") from error
 
 
-def changed_file(model: ir.Model, name: str, workshop: Workshop, make: Callable[[Path, Path], object]) -> ir.Model:
+def changed_file(model: ir.Model, name: str, context: RewriteContext, make: Callable[[Path, Path], object]) -> ir.Model:
     """What a program that reads one file and writes another makes of a model.
 
     Args:
-        name: of what is made; the same of the same model is made once, where the workshop keeps it.
+        name: of what is made; the same of the same model is made once, where the context keeps it.
         make: writes the second file from the first, or raises why it cannot.
     """
     if weight_bytes(model) > LARGEST_FILE:
@@ -46,7 +46,7 @@ def changed_file(model: ir.Model, name: str, workshop: Workshop, make: Callable[
     with TemporaryDirectory(prefix="opscope-rewrite-") as scratch:
         before = Path(scratch) / "before.onnx"
         save(model.clone(), before)
-        after = (workshop.folder or Path(scratch)) / f"{name}-{sha256_of(before)}.onnx"
+        after = (context.folder or Path(scratch)) / f"{name}-{sha256_of(before)}.onnx"
         if not after.is_file():
             after.parent.mkdir(parents=True, exist_ok=True)
             make(before, Path(scratch) / "after.onnx")

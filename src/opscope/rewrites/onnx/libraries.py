@@ -16,7 +16,7 @@ from onnx_ir.passes import common
 
 from ...backends.process import run_worker, work_folder
 from ...core.errors import in_words, printable
-from ..rewrite import RewriteError, Workshop
+from ..rewrite import RewriteContext, RewriteError
 from .files import changed_file
 from .rule import whole
 
@@ -27,7 +27,7 @@ _WORKER = f"{__package__}.library_worker"
 
 
 @whole
-def fold_constants(model: ir.Model, _: Workshop) -> ir.Model:
+def fold_constants(model: ir.Model, _: RewriteContext) -> ir.Model:
     """What depends on constants alone is computed, functions are inlined, ops that change nothing go."""
     from onnxscript import optimizer
 
@@ -46,7 +46,7 @@ def fold_constants(model: ir.Model, _: Workshop) -> ir.Model:
 
 
 @whole
-def share_equal_ops(model: ir.Model, _: Workshop) -> ir.Model:
+def share_equal_ops(model: ir.Model, _: RewriteContext) -> ir.Model:
     """Ops of one kind on the same values are one, and so are equal constants; what nobody reads goes."""
 
     def change(given: ir.Model) -> ir.Model:
@@ -63,21 +63,21 @@ def share_equal_ops(model: ir.Model, _: Workshop) -> ir.Model:
 
 
 @whole
-def slim(model: ir.Model, workshop: Workshop) -> ir.Model:
+def slim(model: ir.Model, context: RewriteContext) -> ir.Model:
     """What onnxslim makes of a model: shapes worked out, constants folded, patterns fused, equal ops shared."""
-    return by_library(model, "onnxslim", workshop)
+    return by_library(model, "onnxslim", context)
 
 
 @whole
-def runtime_basic(model: ir.Model, workshop: Workshop) -> ir.Model:
+def runtime_basic(model: ir.Model, context: RewriteContext) -> ir.Model:
     """What ONNX Runtime makes of a model by rewrites of its graph that hold on every device."""
-    return by_library(model, "onnxruntime-basic", workshop)
+    return by_library(model, "onnxruntime-basic", context)
 
 
 @whole
-def runtime_extended(model: ir.Model, workshop: Workshop) -> ir.Model:
+def runtime_extended(model: ir.Model, context: RewriteContext) -> ir.Model:
     """What ONNX Runtime makes of a model by fusions, where these give operators of ONNX itself."""
-    return by_library(model, "onnxruntime-extended", workshop)
+    return by_library(model, "onnxruntime-extended", context)
 
 
 def _tried(model: ir.Model, change: Callable[[ir.Model], ir.Model]) -> ir.Model:
@@ -87,7 +87,7 @@ def _tried(model: ir.Model, change: Callable[[ir.Model], ir.Model]) -> ir.Model:
         raise RewriteError(in_words(error, 300)) from error
 
 
-def by_library(model: ir.Model, library: str, workshop: Workshop) -> ir.Model:
+def by_library(model: ir.Model, library: str, context: RewriteContext) -> ir.Model:
     """What a library makes of a model in a process of its own."""
 
     def make(before: Path, after: Path) -> None:
@@ -99,7 +99,7 @@ def by_library(model: ir.Model, library: str, workshop: Workshop) -> ir.Model:
         if not answer["ok"]:
             raise RewriteError(printable(f"{library}: {answer['problem']}", 300))
 
-    return held(model, changed_file(model, library, workshop, make))
+    return held(model, changed_file(model, library, context, make))
 
 
 def held(model: ir.Model, changed: ir.Model) -> ir.Model:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..catalogue import named
-from ..rewrite import Workshop, everywhere
+from ..rewrite import RewriteContext, everywhere
 from . import editor
 from .libraries import by_library
 from .library_worker import LAYER_NORM_SINCE, RAISED
@@ -62,12 +62,12 @@ def name_rms_norm(node: ir.Node) -> Match | None:
 
 
 @whole
-def raise_for_layer_norm(model: ir.Model, workshop: Workshop) -> ir.Model:
+def raise_for_layer_norm(model: ir.Model, context: RewriteContext) -> ir.Model:
     """A model of a version that has no LayerNormalization, in the first that has, with its layer norms named."""
     kinds = {node.op_type for node in model.graph}
     if model.graph.opset_imports.get("", LAYER_NORM_SINCE) >= LAYER_NORM_SINCE or not kinds >= {"ReduceMean", "Sqrt"}:
         return model
-    raised = by_library(model, RAISED, workshop)
+    raised = by_library(model, RAISED, context)
     changed, sites = editor.apply(raised, named("name-layer-norms", "onnx"), everywhere)
     return changed if sites else model
 

@@ -12,7 +12,7 @@ from ...core.errors import ProfilerError
 from ...options import QuantizeOptions
 from ...quantization.quantise import quantise
 from ..catalogue import named
-from ..rewrite import RewriteError, Workshop, everywhere
+from ..rewrite import RewriteContext, RewriteError, everywhere
 from .editor import apply
 from .files import changed_file
 from .rule import Array, Maker, Match, array_of, attribute, gives_more, is_op, only_reader, producer, reads_as, whole
@@ -105,13 +105,13 @@ def pairs_after_bounded(node: ir.Node) -> Match | None:
 
 
 @whole
-def quantize_static(model: ir.Model, workshop: Workshop) -> ir.Model:
+def quantize_static(model: ir.Model, context: RewriteContext) -> ir.Model:
     """The model in 8 bits, calibrated with the data given, or with random samples, whose error means nothing.
 
     What finds its scales at run time is read as floats first, and gets fixed ones.
     """
     model, _ = apply(model, named("dynamic-to-float", "onnx"), everywhere)
-    samples = QuantizeOptions(data=workshop.data, random=SAMPLES if workshop.data is None else None)
+    samples = QuantizeOptions(data=context.data, random=SAMPLES if context.data is None else None)
 
     def make(before: Path, after: Path) -> None:
         try:
@@ -119,7 +119,7 @@ def quantize_static(model: ir.Model, workshop: Workshop) -> ir.Model:
         except ProfilerError as error:
             raise RewriteError(str(error).replace(f"{before}: ", "")) from error
 
-    return changed_file(model, "quantized", workshop, make)
+    return changed_file(model, "quantized", context, make)
 
 
 def _integer_product(node: ir.Node) -> Match | None:

@@ -5,7 +5,7 @@ the node is the anchor of its pattern (its last op, as a rule) and everything th
 be known are, constants are constants, values inside the pattern that others read are dealt with. Asking changes
 nothing: new nodes are made by the match's `build`, when the rewrite is applied.
 
-A rule that works on a model as a whole is a function (model, workshop) → the model that takes its place, marked
+A rule that works on a model as a whole is a function (model, context) → the model that takes its place, marked
 `@whole`; where it cannot, it raises `RewriteError` with the reason.
 """
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 from onnx_ir.tape import Tape
 
-from ..rewrite import Workshop
+from ..rewrite import RewriteContext
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -78,7 +78,7 @@ class Match:
 
 
 Rule = Callable[[ir.Node], Match | None]
-WholeRule = Callable[[ir.Model, Workshop], ir.Model]
+WholeRule = Callable[[ir.Model, RewriteContext], ir.Model]
 
 
 def whole(rule: WholeRule) -> WholeRule:

@@ -10,7 +10,7 @@ from typing import cast
 from ...core.manifest import RewriteEntry
 from ...options import Shapes
 from ..catalogue import rule_of
-from ..rewrite import NOTHING_GIVEN, Site, Wanted, Workshop, free_name
+from ..rewrite import NOTHING_GIVEN, RewriteContext, Site, Wanted, free_name
 from . import file
 from .file import Model
 from .rule import Graph, Maker, Match, Op, Rule, Tensor, extents, is_alike, options
@@ -37,14 +37,14 @@ def takes_whole(_: RewriteEntry) -> bool:
     return False
 
 
-def sites(model: Model, entry: RewriteEntry, _given: Workshop = NOTHING_GIVEN) -> tuple[Site, ...]:
+def sites(model: Model, entry: RewriteEntry, _given: RewriteContext = NOTHING_GIVEN) -> tuple[Site, ...]:
     """Where a rewrite applies; the model stays as it is."""
     rule = cast("Rule", rule_of(entry))
     return tuple(_site(match) for graph in model.graphs for match in _matches(graph, rule))
 
 
 def apply(
-    model: Model, entry: RewriteEntry, wanted: Wanted, _given: Workshop = NOTHING_GIVEN
+    model: Model, entry: RewriteEntry, wanted: Wanted, _given: RewriteContext = NOTHING_GIVEN
 ) -> tuple[Model, tuple[Site, ...]]:
     """The model, changed wherever a rewrite fits and is wanted, and where that was."""
     rule = cast("Rule", rule_of(entry))

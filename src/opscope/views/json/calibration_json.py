@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from ...calibration.calibrate import Calibrated, Prediction, judged
+from ...calibration.errors import BY
 from ...calibration.quantities import Quantity
 from ...calibration.validate import grouped, of_quantities
 from ...machine.catalogue import figures
@@ -22,13 +23,8 @@ def errors_json(target: str, rows: Sequence[Prediction], skipped: Sequence[str])
 
 def _errors(rows: Sequence[Prediction]) -> dict[str, object]:
     """Errors of one quantity: of all rows, by what they have in common, and row by row."""
-    by = {
-        "precision": grouped(rows, lambda row: row.measurement.precision or "float"),
-        "chip": grouped(rows, lambda row: row.measurement.chip),
-        "network": grouped(rows, lambda row: row.measurement.network),
-    }
-    if any(row.measurement.phase for row in rows):
-        by["phase"] = grouped(rows, lambda row: row.measurement.phase)
+    is_language_model = any(row.measurement.phase for row in rows)
+    by = {word: grouped(rows, BY[word]) for word in ("precision", "chip", "network", *["phase"] * is_language_model)}
     return {
         "all": _judged(rows),
         "by": {word: {name: _judged(some) for name, some in groups} for word, groups in by.items()},
@@ -46,8 +42,7 @@ def calibrated_json(found: Calibrated) -> dict[str, object]:
         }
         for name, table in tables.items()
     }
-    rows = [row for quantity in found.quantities for row in found.told(quantity).predictions]
-    document = errors_json(found.base.name, rows, found.skipped)
+    document = errors_json(found.base.name, found.all_predictions, found.skipped)
     for quantity, told in found.others.items():
         document[quantity.value] = {**_errors(told.predictions), "calibration": asdict(told.calibration)}
     return {**document, "calibration": asdict(found.calibration), "figures": fitted}
@@ -66,7 +61,7 @@ def _row(row: Prediction) -> dict[str, object]:
         "network": measured.network,
         "phase": measured.phase or None,
         "chip": measured.chip or None,
-        "precision": measured.precision or "float",
+        "precision": measured.data_type,
         "batch": measured.batch,
         "cores": measured.cores,
         f"measured_{suffix}": row.measured / unit,

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
-import numpy as np
-
 from ... import __version__
-from ...calibration.calibrate import Calibrated, Prediction, judged
-from ...calibration.validate import grouped
-from ...machine.catalogue import figures
-from ..text.calibration_text import GROUPS, headline, moved_most, next_measurements, ruled_by, unexplained
+from ...calibration.calibrate import Calibrated, Prediction
+from ...calibration.errors import (
+    BY,
+    GroupErrors,
+    MovedFigure,
+    errors_by,
+    group_errors,
+    moved_figures,
+    next_measurements,
+    ruled_by,
+    unexplained,
+)
+from ...core.units import UNKNOWN
+from ..text.calibration_text import headline
 from .contract import (
     CALIBRATION_SCHEMA,
     CalibrationData,
@@ -36,7 +44,7 @@ class CalibrationPage:
             head=f"{headline(found)}.",
             rows=tuple(map(_row, rows)),
             groups=(*_groups(rows), *_others(found)),
-            figures=tuple(_figures(found)),
+            figures=tuple(map(_figure, moved_figures(found))),
             unexplained=tuple(unexplained(rows)),
             next=next_measurements(found),
             skipped=found.skipped,
@@ -47,10 +55,10 @@ class CalibrationPage:
 def _row(row: Prediction) -> CalibrationRow:
     measured = row.measurement
     return CalibrationRow(
-        network=" ".join(filter(None, (measured.network, measured.phase))),
+        network=measured.label,
         chip=measured.chip,
-        precision=measured.precision or "float",
-        ruled_by=ruled_by(row),
+        precision=measured.data_type,
+        ruled_by=ruled_by(row) or UNKNOWN,
         measured_ns=row.measured * 1e9,
         predicted_ns=row.predicted * 1e9,
         low_ns=row.low * 1e9,
@@ -60,8 +68,9 @@ def _row(row: Prediction) -> CalibrationRow:
 
 
 def _groups(rows: Sequence[Prediction]) -> list[CalibrationGroups]:
-    found = [("all", [("all", list(rows))]), *((by, grouped(rows, key)) for by, key in GROUPS.items())]
-    return [CalibrationGroups(by, tuple(map(_group, some))) for by, some in found if by == "all" or len(some) > 1]
+    tables = ((heading, errors_by(rows, heading)) for heading in BY)
+    several = [CalibrationGroups(heading, tuple(map(_group, some))) for heading, some in tables if len(some) > 1]
+    return [CalibrationGroups("all", (_group(group_errors("all", rows)),)), *several]
 
 
 def _others(found: Calibrated) -> list[CalibrationGroups]:
@@ -69,32 +78,24 @@ def _others(found: Calibrated) -> list[CalibrationGroups]:
     return [
         CalibrationGroups(
             f"network: {quantity.value}",
-            tuple(map(_group, [("all", told.predictions), *grouped(told.predictions, GROUPS["network"])])),
+            tuple(map(_group, (group_errors("all", told.predictions), *errors_by(told.predictions, "network")))),
         )
         for quantity, told in found.others.items()
     ]
 
 
-def _group(named: tuple[str, Sequence[Prediction]]) -> CalibrationGroup:
-    name, rows = named
-    found = judged(rows)
+def _group(group: GroupErrors) -> CalibrationGroup:
     return CalibrationGroup(
-        name=name,
-        rows=found.rows,
-        median_error=found.median_error,
-        p90_error=found.p90_error,
-        bias=float(np.median([row.error for row in rows])),
-        coverage=found.coverage,
-        width=float(np.median([row.high / row.low for row in rows])),
+        name=group.name or UNKNOWN,
+        rows=group.judged.rows,
+        median_error=group.judged.median_error,
+        p90_error=group.judged.p90_error,
+        bias=group.bias,
+        coverage=group.judged.coverage,
+        width=group.width,
     )
 
 
-def _figures(found: Calibrated) -> list[CalibrationFigure]:
-    before, table = dict(figures(found.base)), found.shared if len(found.machines) > 1 else found.figures[0]
-    seen = {key: share for quantity in found.quantities for key, share in found.told(quantity).calibration.seen.items()}
-    return [
-        CalibrationFigure(
-            key, before[key].value, table[key].value, table[key].smallest, table[key].largest, seen.get(key, 0.0)
-        )
-        for key in moved_most(found)
-    ]
+def _figure(moved: MovedFigure) -> CalibrationFigure:
+    key, before, after, seen = moved
+    return CalibrationFigure(key, before, after.value, after.smallest, after.largest, seen)

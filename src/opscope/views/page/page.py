@@ -9,6 +9,7 @@ from typing import TextIO
 import numpy as np
 
 from ... import __version__
+from ...analysis.op_edges import op_edges
 from ...core.units import format_count
 from ...recording.finding import Findings
 from ...recording.resources import Resources
@@ -16,9 +17,8 @@ from ...recording.run import Run
 from ...recording.summary import Summary
 from . import spans as page_spans
 from . import tables as page_tables
-from .contract import SCHEMA, CommandWords, PageData, PageLane, PageSpans, PathWords, Producer, Served
+from .contract import SCHEMA, CommandWords, PageData, PageGraph, PageLane, PageSpans, PathWords, Producer, Served
 from .html import write_page
-from .op_edges import op_edges
 from .spans import PIECE_ROWS, SpanRows, rows_of
 
 MOST_OPS = 20_000  # rows of one table of totals
@@ -68,7 +68,7 @@ class RunPage:
             spans=self._spans(run, rows),
             commands=blocks.commands,
             path=blocks.path,
-            graph=op_edges(run),
+            graph=PageGraph(*op_edges(run)),
             resources=resources,
             notes=(*cut, *layers_cut, *blocks.notes),
         )

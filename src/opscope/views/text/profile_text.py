@@ -11,7 +11,7 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_digits, format_latency, format_ns, format_percent
-from ...recording.finding import OTHER_BOUND, OUTLIER, UPPER_BOUND, Finding, Findings
+from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
@@ -223,11 +223,10 @@ class ProfileText:
 
 def _without(found: Findings) -> Iterator[str]:
     """The time that is left without ops whose modelled time is in doubt."""
-    doubted = [finding for finding in found.findings if finding.id == OUTLIER]
-    if doubted and found.wall_ns is not None:
-        left = found.wall_ns - sum(finding.cost_ns or 0 for finding in doubted)
-        one = "an op" if sum(len(finding.ops) for finding in doubted) == 1 else "ops"
-        yield f"{format_ns(max(left, 0))} without {one} far above what bytes and operations need (see below)"
+    left = found.without_outliers_ns
+    if left is not None:
+        one = "an op" if sum(len(finding.ops) for finding in found.outliers) == 1 else "ops"
+        yield f"{format_ns(left)} without {one} far above what bytes and operations need (see below)"
 
 
 def _name(run: Run, op: OpTotal) -> str:

@@ -107,6 +107,30 @@ class _Layers:
         return join(self.plan, at, [resize(self.plan, at, x, (height, width)), other])
 
 
+def _backbone(
+    layers: _Layers,
+    image: Value,
+    widths: Sequence[int],
+    block: Callable[[int, Value, int], Value],
+    *,
+    kernel: int = 3,
+    down: Callable[[str, Value, int], Value] | None = None,
+) -> list[Value]:
+    """The last four of five levels, each half as large as the one before: a block at each, and a pool at the last.
+
+    `block` takes its stage, from 0; `down` is how the last two levels are reached where that is not by a convolution.
+    """
+    x = layers.unit("model.0", image, widths[0], kernel, stride=2)
+    levels = []
+    for stage, channels in enumerate(widths[1:]):
+        at = f"model.{2 * stage + 1}"
+        x = down(at, x, channels) if down and stage >= 2 else layers.unit(at, x, channels, 3, stride=2)
+        x = block(stage, x, channels)
+        levels.append(x)
+    levels[-1] = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
+    return levels
+
+
 def _pyramid(
     layers: _Layers,
     levels: Sequence[Value],
@@ -142,13 +166,11 @@ def _input(plan: Blueprint, settings: Settings) -> Value:
 def _v5(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
     layers = _Layers(plan, settings.word("activation"))
     widths = [ceil(channels * scale.width / 8) * 8 for channels in (64, 128, 256, 512, 1024)]
-    x = layers.unit("model.0", _input(plan, settings), widths[0], 6, stride=2)
-    levels = []
-    for stage, (channels, count) in enumerate(zip(widths[1:], (3, 6, 9, 3), strict=True)):
-        x = layers.unit(f"model.{2 * stage + 1}", x, channels, 3, stride=2)
-        x = layers.c3(f"model.{2 * stage + 2}", x, channels, scale.repeats(count))
-        levels.append(x)
-    levels[-1] = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
+
+    def first(stage: int, x: Value, channels: int) -> Value:
+        return layers.c3(f"model.{2 * stage + 2}", x, channels, scale.repeats((3, 6, 9, 3)[stage]))
+
+    levels = _backbone(layers, _input(plan, settings), widths, first, kernel=6)
 
     def block(number: int, x: Value, channels: int) -> Value:
         return layers.c3(f"model.{number}", x, channels, scale.repeats(3), skip=False)
@@ -200,28 +222,13 @@ def _decoupled(layers: _Layers, at: str, x: Value, width: int, classes: int) -> 
         plan.output(f"{name}{len(plan.outputs) // 3}", conv(plan, f"{at}/{name}_pred", source, channels, (1, 1)))
 
 
-def _v8(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
-    layers = _Layers(plan, settings.word("activation"))
-    widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
-
-    def block(number: int, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
-        inner = partial(layers.bottleneck, kernels=(3, 3), skip=skip)
-        return layers.c2f(f"model.{number}", x, channels, [inner] * scale.repeats(count), half=channels // 2)
-
-    x = layers.unit("model.0", _input(plan, settings), widths[0], 3, stride=2)
-    levels = []
-    for stage, (channels, count) in enumerate(zip(widths[1:], (3, 6, 6, 3), strict=True)):
-        x = layers.unit(f"model.{2 * stage + 1}", x, channels, 3, stride=2)
-        x = block(2 * stage + 2, x, channels, count=count, skip=True)
-        levels.append(x)
-    levels[-1] = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
-    outputs = _pyramid(layers, levels[1:], widths[2:], block, narrowed=False)
-    _distributed(layers, outputs, settings.number("classes"), light=False)
+def _widths(scale: _Scale) -> list[int]:
+    return [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
 
 
-def _v10(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
-    layers = _Layers(plan, settings.word("activation"))
-    widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
+def _v8(scale: _Scale, plan: Blueprint, settings: Settings, *, tenth: bool = False) -> None:
+    """YOLOv8; with `tenth` YOLOv10, which has some blocks inverted, attention, and filters apart from channels."""
+    layers, widths = _Layers(plan, settings.word("activation")), _widths(scale)
 
     def block(number: int, x: Value, channels: int, *, count: int = 3, skip: bool = False) -> Value:
         inner: Callable[[str, Value], Value] = partial(layers.bottleneck, kernels=(3, 3), skip=skip)
@@ -229,21 +236,19 @@ def _v10(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
             inner = partial(_inverted, layers, kernel=7 if scale.large else 3)
         return layers.c2f(f"model.{number}", x, channels, [inner] * scale.repeats(count), half=channels // 2)
 
+    def first(stage: int, x: Value, channels: int) -> Value:
+        return block(2 * stage + 2, x, channels, count=(3, 6, 6, 3)[stage], skip=True)
+
     def separate(at: str, x: Value, channels: int) -> Value:
         """Change the channels, then halve each one's image."""
         return layers.plain(f"{at}/cv2", layers.unit(f"{at}/cv1", x, channels), channels, 3, stride=2, groups=channels)
 
-    x = layers.unit("model.0", _input(plan, settings), widths[0], 3, stride=2)
-    levels = []
-    for stage, (channels, count) in enumerate(zip(widths[1:], (3, 6, 6, 3), strict=True)):
-        at = f"model.{2 * stage + 1}"
-        x = layers.unit(at, x, channels, 3, stride=2) if stage < 2 else separate(at, x, channels)
-        x = block(2 * stage + 2, x, channels, count=count, skip=True)
-        levels.append(x)
-    x = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
-    levels[-1] = _attentive(layers, "model.10", x, 1)
-    outputs = _pyramid(layers, levels[1:], widths[2:], block, narrowed=False, down=separate)
-    _distributed(layers, outputs, settings.number("classes"), light=True)
+    down = separate if tenth else None
+    levels = _backbone(layers, _input(plan, settings), widths, first, down=down)
+    if tenth:
+        levels[-1] = _attentive(layers, "model.10", levels[-1], 1)
+    outputs = _pyramid(layers, levels[1:], widths[2:], block, narrowed=False, down=down)
+    _distributed(layers, outputs, settings.number("classes"), light=tenth)
 
 
 def _inverted(layers: _Layers, at: str, x: Value, *, kernel: int) -> Value:
@@ -257,8 +262,7 @@ def _inverted(layers: _Layers, at: str, x: Value, *, kernel: int) -> Value:
 
 
 def _v11(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
-    layers = _Layers(plan, settings.word("activation"))
-    widths = [divisible(min(channels, scale.limit) * scale.width) for channels in (64, 128, 256, 512, 1024)]
+    layers, widths = _Layers(plan, settings.word("activation")), _widths(scale)
     everywhere = scale.width >= 1  # the small sizes nest blocks at the coarse levels only
 
     def block(number: int, x: Value, channels: int, *, half: int = 0, nested: bool = False) -> Value:
@@ -267,16 +271,13 @@ def _v11(scale: _Scale, plan: Blueprint, settings: Settings) -> None:
         )
         return layers.c2f(f"model.{number}", x, channels, [inner] * scale.repeats(2), half=half or channels // 2)
 
-    x = layers.unit("model.0", _input(plan, settings), widths[0], 3, stride=2)
-    levels = []
-    for stage, channels in enumerate(widths[1:]):
+    def first(stage: int, x: Value, channels: int) -> Value:
         fine = stage < 2  # these blocks return twice the channels that they read
         wide = widths[stage + 2] if fine else channels
-        x = layers.unit(f"model.{2 * stage + 1}", x, channels, 3, stride=2)
-        x = block(2 * stage + 2, x, wide, half=wide // 4 if fine else 0, nested=not fine)
-        levels.append(x)
-    x = layers.pyramid_pool("model.9", x, widths[-1], (5, 5, 5), chained=True)
-    levels[-1] = _attentive(layers, "model.10", x, scale.repeats(2))
+        return block(2 * stage + 2, x, wide, half=wide // 4 if fine else 0, nested=not fine)
+
+    levels = _backbone(layers, _input(plan, settings), widths, first)
+    levels[-1] = _attentive(layers, "model.10", levels[-1], scale.repeats(2))
 
     def coarse_nested(number: int, x: Value, channels: int) -> Value:
         return block(number, x, channels, nested=channels == widths[-1])
@@ -368,7 +369,7 @@ NETWORKS = (
     _network("yolov8l", "YOLOv8l, 43.7 M parameters, 82.6 G MACs", _v8, _Scale(1.0, 1.0, 512)),
     _network("yolov8x", "YOLOv8x, 68.2 M parameters, 128.9 G MACs", _v8, _Scale(1.0, 1.25, 512)),
     *(
-        _network(f"yolov10{letter}", f"YOLOv10{letter}, {counts}", _v10, scale, formats=("onnx",))
+        _network(f"yolov10{letter}", f"YOLOv10{letter}, {counts}", partial(_v8, tenth=True), scale, formats=("onnx",))
         for letter, counts, scale in (
             ("n", "2.3 M parameters, 3.38 G MACs", _Scale(0.33, 0.25, inverted=(23,), large=True)),
             ("s", "7.25 M parameters, 10.9 G MACs", _Scale(0.33, 0.5, inverted=(8, 23), large=True)),

@@ -14,7 +14,7 @@ from onnxscript import optimizer
 
 from opscope.rewrites import catalogue
 from opscope.rewrites.onnx import editor, files, library_worker
-from opscope.rewrites.rewrite import RewriteError, Workshop
+from opscope.rewrites.rewrite import RewriteContext, RewriteError
 from support.rewrites.rewriting import assert_same, operators, rewrite_file
 from support.rewrites.weighted_models import drawn, model
 
@@ -76,12 +76,12 @@ def test_operators_that_only_the_runtime_has_are_refused(tmp_path: Path) -> None
 
 def test_what_was_made_of_a_model_is_kept(tmp_path: Path) -> None:
     onnx.save(_model((1, 2, 3, 3)), tmp_path / "before.onnx")
-    opened, workshop = editor.open_model(tmp_path / "before.onnx"), Workshop(folder=tmp_path / "kept")
+    opened, context = editor.open_model(tmp_path / "before.onnx"), RewriteContext(folder=tmp_path / "kept")
     entry = catalogue.named("onnxslim", "onnx")
-    assert editor.sites(opened, entry, workshop)
+    assert editor.sites(opened, entry, context)
     (kept,) = (tmp_path / "kept").iterdir()
     editor.save(editor.copy(opened), kept)
-    assert not editor.sites(opened, entry, workshop)  # what is kept is taken
+    assert not editor.sites(opened, entry, context)  # what is kept is taken
 
 
 def test_a_model_too_large_for_one_message_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

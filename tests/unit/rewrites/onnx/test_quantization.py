@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opscope.rewrites.onnx import editor, quantization
-from opscope.rewrites.rewrite import RewriteError, Workshop
+from opscope.rewrites.rewrite import RewriteContext, RewriteError
 from support.rewrites.rewriting import assert_same, operators, rewrite_file
 from support.rewrites.weighted_models import drawn, model, rewrite_to
 
@@ -153,7 +153,7 @@ def _quantized(tmp_path: Path, reach: float | None) -> float:
     samples = np.random.default_rng(0).uniform(-1, 1, (2, 4, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "data.npz", x=samples / abs(samples).max() * (reach or 1))
     data = None if reach is None else tmp_path / "data.npz"
-    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), Workshop(data))
+    found = quantization.quantize_static(editor.open_model(tmp_path / "float.onnx"), RewriteContext(data))
     editor.save(found, tmp_path / "quantized.onnx")
     first = next(node for node in found.graph if node.op_type == "QuantizeLinear" and node.inputs[0].name == "x")
     return float(first.inputs[1].const_value.numpy()) * 127.5
@@ -170,7 +170,7 @@ def test_a_model_is_calibrated_with_what_is_given(tmp_path: Path) -> None:
 def test_a_model_that_is_quantised_already_is_refused(tmp_path: Path) -> None:
     _quantized(tmp_path, 3.0)
     with pytest.raises(RewriteError, match="quantised"):
-        quantization.quantize_static(editor.open_model(tmp_path / "quantized.onnx"), Workshop())
+        quantization.quantize_static(editor.open_model(tmp_path / "quantized.onnx"), RewriteContext())
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_scales_of_the_run_become_fixed_ones(tmp_path: Path) -> None:
     onnx.save(model("T[2,8] x", "T[] y", "m = MatMul(x, w) y = Relu(m)", w=drawn(8, 8)), tmp_path / "float.onnx")
     quantize_dynamic(tmp_path / "float.onnx", tmp_path / "before.onnx")
     assert "MatMulInteger" in operators(tmp_path / "before.onnx")
-    found = quantization.quantize_static(editor.open_model(tmp_path / "before.onnx"), Workshop())
+    found = quantization.quantize_static(editor.open_model(tmp_path / "before.onnx"), RewriteContext())
     kinds = {node.op_type for node in found.graph}
     assert {"QuantizeLinear", "DequantizeLinear", "MatMul"} <= kinds
     assert not {"DynamicQuantizeLinear", "MatMulInteger"} & kinds
@@ -190,4 +190,4 @@ def test_data_that_does_not_fit_is_told(tmp_path: Path) -> None:
     onnx.save(model("T[1,4] x", "T[] y", "y = Relu(x)"), tmp_path / "float.onnx")
     opened = editor.open_model(tmp_path / "float.onnx")
     with pytest.raises(RewriteError, match=r"none\.npz"):
-        quantization.quantize_static(opened, Workshop(tmp_path / "none.npz"))
+        quantization.quantize_static(opened, RewriteContext(tmp_path / "none.npz"))

@@ -33,7 +33,6 @@ from opscope.views.page import tables as page_tables
 from opscope.views.page.compare_page import ComparePage, default_labels
 from opscope.views.page.contract import CompareData, PageData
 from opscope.views.page.html import asset
-from opscope.views.page.op_edges import op_edges
 from opscope.views.page.page import RunPage
 from opscope.views.page.spans import rows_of
 from support.recording.packed_columns import decode
@@ -123,22 +122,6 @@ def test_spans_outside_the_table_stay_unknown() -> None:
     data = page_of(rendered(run, wrong))
     assert data.findings is not None
     assert data.findings.findings[0].spans == (-1, -1)
-
-
-def test_the_graph_follows_data_not_the_reuse_of_memory() -> None:
-    run = small_run()
-    graph = op_edges(run)
-    assert list(zip(graph.sources, graph.targets, strict=True)) == [(0, 1), (1, 2), (2, 3)]
-    order = run.trace.edges.copy()
-    order["data"] = False
-    bare = replace(run.commands, operands=((),) * len(run.commands.operands))
-    assert op_edges(replace(run, trace=replace(run.trace, edges=order), commands=bare)).sources == ()
-
-
-def test_the_graph_of_the_run_goes_before_what_commands_tell() -> None:
-    run = replace(small_run(), graph=np.array([(0, 3), (3, 2), (1, 1), (9, 0)], GRAPH_EDGE))
-    graph = op_edges(run)
-    assert list(zip(graph.sources, graph.targets, strict=True)) == [(0, 3), (3, 2)]
 
 
 def test_the_graph_is_kept_with_a_run_and_an_older_run_has_none(tmp_path: Path) -> None:

@@ -17,53 +17,69 @@ if TYPE_CHECKING:
 
 def flatten_products(proto: onnx.ModelProto) -> list[str]:
     """Rewrite them in place, a bias that is added after them with them; says how many."""
-    from onnx import helper, numpy_helper
-
-    shapes = _shapes(proto)
-    graph = proto.graph
-    constants = {tensor.name: tensor for tensor in graph.initializer}
-    readers: dict[str, list[onnx.NodeProto]] = {}
-    for node in graph.node:
-        for name in node.input:
-            readers.setdefault(name, []).append(node)
-    outputs = {port.name for port in graph.output}
+    graph, products = proto.graph, _Products(proto)
     nodes: list[onnx.NodeProto] = []
-    gone: set[str] = set()
-    count = 0
     for node in graph.node:
-        if node.output and node.output[0] in gone:
-            continue
-        weights = constants.get(node.input[1]) if node.op_type == "MatMul" else None
-        shape = shapes.get(node.input[0]) if weights is not None else None
-        if weights is None or shape is None or len(weights.dims) != 2 or len(shape) < 3:
-            nodes.append(node)
-            continue
-        count += 1
-        last, bias = node, []
-        after = readers.get(node.output[0], [])
-        if len(after) == 1 and after[0].op_type == "Add" and node.output[0] not in outputs:
-            other = next((name for name in after[0].input if name != node.output[0]), "")
-            if other in constants and list(constants[other].dims) == [weights.dims[1]]:
-                last, bias = after[0], [other]
-                gone.add(after[0].output[0])
-        flat, product = f"{node.output[0]}_rows", f"{node.output[0]}_product"
-        rows = prod(shape[:-1])
-        for name, extents in (
-            (f"{flat}_shape", (rows, shape[-1])),
-            (f"{product}_shape", (*shape[:-1], weights.dims[1])),
-        ):
-            graph.initializer.append(numpy_helper.from_array(np.array(extents, np.int64), name))
-        nodes += [
-            helper.make_node("Reshape", [node.input[0], f"{flat}_shape"], [flat], f"{node.name}_rows"),
-            helper.make_node("Gemm", [flat, node.input[1], *bias], [product], node.name),
-            helper.make_node(
-                "Reshape", [product, f"{product}_shape"], [last.output[0]], last.name if bias else f"{node.name}_back"
-            ),
-        ]
-    if count:
+        if not node.output or node.output[0] not in products.folded:
+            nodes += products.replacement(node)
+    if products.count:
         del graph.node[:]
         graph.node.extend(nodes)
-    return [f"{count} products with weights are fully connected layers there"] if count else []
+    return [f"{products.count} products with weights are fully connected layers there"] if products.count else []
+
+
+class _Products:
+    """Finds products with weights, and what takes their place; a bias comes behind its product, and goes with it."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self.graph = proto.graph
+        self.shapes = _shapes(proto)
+        self.constants = {tensor.name: tensor for tensor in self.graph.initializer}
+        self.outputs = {port.name for port in self.graph.output}
+        self.readers: dict[str, list[onnx.NodeProto]] = {}
+        for node in self.graph.node:
+            for name in node.input:
+                self.readers.setdefault(name, []).append(node)
+        self.folded: set[str] = set()  # results of additions that became a bias
+        self.count = 0
+
+    def replacement(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """`MatMul` of `[2, 5, 8]` and `[8, 3]` → rows `[10, 8]`, `Gemm` to `[10, 3]`, back to `[2, 5, 3]`; else the
+        node as it is."""
+        weights = self.constants.get(node.input[1]) if node.op_type == "MatMul" else None
+        shape = self.shapes.get(node.input[0]) if weights is not None else None
+        if weights is None or shape is None or len(weights.dims) != 2 or len(shape) < 3:
+            return [node]
+        from onnx import helper
+
+        self.count += 1
+        added, bias = self._bias(node, weights.dims[1])
+        rows = self._shape_constant(f"{node.output[0]}_rows", (prod(shape[:-1]), shape[-1]))
+        product = self._shape_constant(f"{node.output[0]}_product", (*shape[:-1], weights.dims[1]))
+        last = node if added is None else added
+        back = f"{node.name}_back" if added is None else added.name
+        return [
+            helper.make_node("Reshape", [node.input[0], f"{rows}_shape"], [rows], f"{node.name}_rows"),
+            helper.make_node("Gemm", [rows, node.input[1], *bias], [product], node.name),
+            helper.make_node("Reshape", [product, f"{product}_shape"], [last.output[0]], back),
+        ]
+
+    def _bias(self, node: onnx.NodeProto, columns: int) -> tuple[onnx.NodeProto | None, list[str]]:
+        """The addition that alone reads a product and adds a constant of its columns, and that constant."""
+        after = self.readers.get(node.output[0], [])
+        if len(after) == 1 and after[0].op_type == "Add" and node.output[0] not in self.outputs:
+            other = next((name for name in after[0].input if name != node.output[0]), "")
+            if other in self.constants and list(self.constants[other].dims) == [columns]:
+                self.folded.add(after[0].output[0])
+                return after[0], [other]
+        return None, []
+
+    def _shape_constant(self, name: str, extents: tuple[int, ...]) -> str:
+        """Add what a Reshape to `name` reads."""
+        from onnx import numpy_helper
+
+        self.graph.initializer.append(numpy_helper.from_array(np.array(extents, np.int64), f"{name}_shape"))
+        return name
 
 
 def _shapes(proto: onnx.ModelProto) -> dict[str, tuple[int, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ....core.provenance import Provenance
+from ....core.sums import known_sum, whole_sum
 from ....recording.recording import Metric, Recording, StageTime, empty_trace
 from ....recording.summary import Latency, MemoryTotal
 from .events import FINALIZE_TIME, Message
@@ -41,14 +42,11 @@ def _ns(us: int | None) -> int | None:
 
 def _sum(prepared: Sequence[Message], event: str) -> int | None:
     """Over all graphs; None: one of them does not tell."""
-    values = [message.value(event) for message in prepared]
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    return whole_sum(message.value(event) for message in prepared)
 
 
 def _bytes(prepared: Sequence[Message], events: Sequence[str]) -> int | None:
-    found = [size for event in events if (size := _sum(prepared, event)) is not None]
-    return sum(found) if found else None
+    return known_sum(_sum(prepared, event) for event in events)
 
 
 def _metrics(prepared: Sequence[Message]) -> Iterator[Metric]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....core.errors import ImportFileError, UsageError, printable
+from ....core.sums import whole_sum
 from ....importers.mlir_location import plain_location
 from ....importers.reading import read_bytes
 from ..annotate.annotated import Action, Dispatch, Job, Listing, Payload, Phase, Role, Step, Task
@@ -262,8 +263,9 @@ class _Reader:
         if program is None:
             return None
         tasks = [op.operation for block in program.regions[0].blocks for op in block.operations]
-        known = [self._count(op, "max_cycle", _MOST_CYCLES) for op in tasks if op.name == "torq_hw.slice_profiling"]
-        return sum(value or 0 for value in known) if known else None
+        return whole_sum(
+            self._count(op, "max_cycle", _MOST_CYCLES) for op in tasks if op.name == "torq_hw.slice_profiling"
+        )
 
     def _count(self, op: Any, name: str, most: int) -> int | None:
         """A number from 0 on; one that cannot be is noted, and unknown."""

@@ -244,3 +244,14 @@ def test_cycles_that_cannot_be_are_unknown(cycles: int, tmp_path: Path) -> None:
     found = listing(tmp_path, module(function([job(0, [[slice_start(0, cycles), slice_wait(0)]])])))
     assert steps(found)[0].cycles == 120  # of its program
     assert len(found.notes) == 1
+
+
+@pytest.mark.parametrize(("second", "cycles"), [("120", 240), ("-5", None)])
+def test_cycles_of_a_slice_program_are_unknown_where_those_of_a_task_are(
+    second: str, cycles: int | None, tmp_path: Path
+) -> None:
+    task = '"torq_hw.slice_profiling"() {max_cycle = 120 : i32} : () -> ()\n'
+    text = module(function([job(0, [[slice_start(1, None)]])]))
+    text = text.replace(task, task + task.replace("120", second))
+    (start,) = steps(listing(tmp_path, text))
+    assert start.cycles == cycles

@@ -17,7 +17,7 @@ Options = Mapping[int, Scalar | tuple[int, ...]]
 
 
 @dataclass(slots=True)
-class Sheet:
+class TfliteGraph:
     """The tensors and operators of the file under construction."""
 
     int8: bool

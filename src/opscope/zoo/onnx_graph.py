@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Sheet:
+class OnnxGraph:
     """The ONNX graph under construction."""
 
     plan: Blueprint
@@ -66,9 +66,9 @@ class Sheet:
 class Wiring:
     """Maps operands of a step to tensor names; in a float model every operand is one tensor."""
 
-    def __init__(self, sheet: Sheet) -> None:
-        self.sheet = sheet
-        self.output_names = {value.name: name for name, value in sheet.plan.outputs}
+    def __init__(self, graph: OnnxGraph) -> None:
+        self.graph = graph
+        self.output_names = {value.name: name for name, value in graph.plan.outputs}
 
     def read(self, step: Step, operand: Operand) -> str:
         del step
@@ -77,8 +77,8 @@ class Wiring:
         if isinstance(operand, Literal):
             if not operand.values.size:
                 return ""  # an optional input that is left out
-            return self.sheet.store(operand.name, operand.values.astype(self.sheet.dtype(operand.kind)))
-        return self.sheet.keep(_float_weight(operand, self.sheet.float_dtype))
+            return self.graph.store(operand.name, operand.values.astype(self.graph.dtype(operand.kind)))
+        return self.graph.keep(_float_weight(operand, self.graph.float_dtype))
 
     def write(self, value: Value) -> str:
         return self.name(value)

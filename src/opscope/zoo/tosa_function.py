@@ -24,7 +24,7 @@ _ELEMENTS = {"int8": "i8", "int32": "i32"}
 
 
 @dataclass(slots=True)
-class Sheet:
+class TosaFunction:
     """The lines of the function under construction."""
 
     images: frozenset[str]  # names of the values stored channels last

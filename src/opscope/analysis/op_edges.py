@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ...core.columns import Numbers
-from ...core.meaning import Direction
-from ...recording.run import CommandTable, Run
-from .contract import PageGraph
+from ..core.columns import Numbers
+from ..core.meaning import Direction
+from ..recording.run import CommandTable, Run
 
 MOST_EDGES = 60_000
 
 
-def op_edges(run: Run) -> PageGraph:
-    """Pairs of ops, each once, ordered. An order of commands that memory alone asks for is no flow of data."""
+class OpEdges(NamedTuple):
+    """Pairs of ops, each once, ordered."""
+
+    sources: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+
+
+def op_edges(run: Run) -> OpEdges:
+    """Data that flows from op to op. An order of commands that memory alone asks for is no flow of data."""
     count = len(run.ops)
     if not count:
-        return PageGraph((), ())
+        return OpEdges()
     if run.graph is not None:
         codes = _codes(run.graph["source"].astype(np.int64), run.graph["target"].astype(np.int64), count)
     else:
         codes = np.concatenate((_of_commands(run), _of_tensors(run.commands, count)))
     codes = np.unique(codes)[:MOST_EDGES]
     sources, targets = np.divmod(codes, count)
-    return PageGraph(tuple(sources.tolist()), tuple(targets.tolist()))
+    return OpEdges(tuple(sources.tolist()), tuple(targets.tolist()))
 
 
 def _of_commands(run: Run) -> Numbers:

@@ -21,7 +21,7 @@ from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
 from .op_order import run_when_wanted
 from .split import Splitter
-from .split_prices import Prices
+from .split_prices import Prices, interleaved_cycles
 
 _PROMISING = 1.25  # times the lowest price
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are tried
@@ -102,7 +102,8 @@ class PartsChooser:
         self.cores, self.lanes = size.cores, size.devices * size.cores
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
-        self._cycles: dict[tuple[int, int], float] = {}
+        self._cycles: dict[tuple[int, int], list[float]] = {}  # of the ops of a part
+        self._interleaved: dict[tuple[int, int], list[float]] = {}  # the same beside another part
 
     def units(self) -> list[int]:
         """Numbers of images that may be good to run at a time."""
@@ -125,8 +126,13 @@ class PartsChooser:
         return (first, self._split(rest, rest)) if rest else (first,)
 
     def price(self, parts: Sequence[Part]) -> float:
-        """Cycles of parts that have been chosen, if local memory holds what they need."""
-        return sum(self._cycles[part.images, part.unit] for part in parts)
+        """Cycles of parts that have been chosen, if local memory holds what they need: of all of them at once, where
+        the rest of a batch is interleaved with what comes before it.
+        """
+        first, *rest = ((part.images, part.unit) for part in parts)
+        if not rest:
+            return sum(self._cycles[first])
+        return interleaved_cycles(self.plan.placed, self._cycles[first], self._interleaved[rest[0]])
 
     def _split(self, images: int, unit: int) -> Part:
         key = images, unit
@@ -137,7 +143,8 @@ class PartsChooser:
             limit = self.plan.options.channel_parts
             splits = Splitter(smaller, some.placed, prices, self.groups, channel_parts=limit).run()
             self._part[key] = Part(images, unit, splits, (1,) * len(splits))
-            self._cycles[key] = sum(prices.by_op(splits))
+            self._cycles[key] = prices.by_op(splits)
+            self._interleaved[key] = prices.by_op(splits, interleaved=True)
         return self._part[key]
 
 

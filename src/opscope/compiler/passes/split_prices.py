@@ -65,8 +65,10 @@ class Prices:
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 
-    def by_op(self, splits: Sequence[Split]) -> list[float]:
-        """Cycles of every op, split so, with the exchanges before it, if local memory holds what is needed."""
+    def by_op(self, splits: Sequence[Split], *, interleaved: bool = False) -> list[float]:
+        """Cycles of every op, split so, with the exchanges before it, if local memory holds what is needed. Exchanges
+        of what is interleaved with another part of the batch pass while lanes compute that.
+        """
         found = []
         for placed, split in zip(self.placed, splits, strict=True):
             cycles = 0.0
@@ -74,8 +76,9 @@ class Prices:
                 cycles = self.op(placed, split.sharding, split.needs, may_spill=False)
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
-                    held = splits[self.maker[t]].sharding.made
-                    cycles += self.of_input(placed, position).cycles(held, split.needs[position])
+                    held, prices = splits[self.maker[t]].sharding.made, self.of_input(placed, position)
+                    need = split.needs[position]
+                    cycles += sum(prices.converting(held)) if interleaved else prices.cycles(held, need)
             found.append(cycles)
         return found
 
@@ -317,6 +320,22 @@ class InputPrices:
         if held not in self._converting:
             self._converting[held] = self._prices.converting(self._size, self._rate, held)
         return self._converting[held]
+
+
+def interleaved_cycles(placed: Sequence[Placed], first: Sequence[float], rest: Sequence[float]) -> float:
+    """Cycles of two parts of a batch that run op by op, from those of every op in each of them.
+
+    While one part is on the matrix engine the other may be on the vector engine, as in a pipeline of two stages:
+
+        matrix   a₂ a₁    c₂ c₁           a₂ + max(a₁, b₂) + max(b₁, c₂) + c₁
+        vector      b₂ b₁
+    """
+    total, waiting, engine = 0.0, 0.0, ""  # what the op before takes of the first part
+    for each, own, other in zip(placed, first, rest, strict=True):
+        if own or other:
+            total += waiting + other if each.engine == engine else max(waiting, other)
+            waiting, engine = own, each.engine
+    return total + waiting
 
 
 def _stays(graph: Graph, machine: Machine) -> bool:

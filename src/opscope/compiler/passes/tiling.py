@@ -27,7 +27,7 @@ from .depth_first import depth_first
 from .footprint import PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
 from .schedule import schedule
-from .split_prices import Prices
+from .split_prices import Prices, interleaved_cycles
 from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
@@ -48,6 +48,7 @@ class Tiling:
     parts: tuple[Part, ...]
     price: float = 0.0
     loading: float = 0.0  # that reading its weights takes at the least, however many of them stay
+    interleaved: bool = False  # parts run op by op, instead of one after the other
 
 
 def tile(plan: Plan) -> Plan:
@@ -104,7 +105,7 @@ class _Trials:
         for tiling in tilings:
             if tiling.loading > self.least or not (spills or self._may_be_better(tiling)):
                 continue
-            written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes))
+            written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes, interleaved=tiling.interleaved))
             written = replace(written, resident=is_resident(written, self.plan.graph))
             try:
                 spills = self._lower(tiling.parts, written, price=tiling.price).spills
@@ -128,13 +129,14 @@ class _Trials:
     def give_weights_what_is_left(self) -> None:
         """Lower the best again, with the local memory that its activations never filled given to weights.
 
-        Of short programs also others: what weights that stay gain may make one of them the best.
+        Of short programs also others: what weights that stay gain may make one of them the best; where many have been
+        lowered, only what is close to it.
         """
         tried = [] if self.best is None else [self.best]
-        if self.are_short:
-            tried += sorted((each for each in self.others if each is not self.best), key=lambda each: each.cycles)
+        gain = _WEIGHTS_GAIN if self.are_short else _CLOSE
+        tried += sorted((each for each in self.others if each is not self.best), key=lambda each: each.cycles)
         for trial in tried:
-            if trial.cycles <= _WEIGHTS_GAIN * self.least:
+            if trial.cycles <= gain * self.least:
                 self._give_weights_more(trial)
 
     def _give_weights_more(self, trial: _Trial) -> None:
@@ -202,7 +204,9 @@ def proposals(plan: Plan) -> list[list[Tiling]]:
         tilings = []
         for chosen in product(*(_tilings(pricing, part) for part in parts)):
             tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
-            tiling = Tiling(tiled, sum(map(pricing.price, tiled)), sum(map(pricing.loading, tiled)))
+            together = pricing.may_be_interleaved(tiled)
+            price = pricing.together(*tiled) if together else sum(map(pricing.price, tiled))
+            tiling = Tiling(tiled, price, sum(map(pricing.loading, tiled)), interleaved=together)
             key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
             if key not in seen:
                 seen.add(key)
@@ -219,7 +223,7 @@ class _TilingPrices:
         self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
         self._prices: dict[int, Prices] = {}  # of so many images
-        self._cycles: dict[tuple[int, int], list[float]] = {}  # of a part's ops in so many tiles
+        self._cycles: dict[tuple[int, int, bool], list[float]] = {}  # of a part's ops in so many tiles
 
     def footprints(self, part: Part) -> PartFootprints:
         key = id(part.splits)
@@ -227,15 +231,34 @@ class _TilingPrices:
             self._footprints[key] = part_footprints(self.plan, part, self.axes)
         return self._footprints[key]
 
+    def may_be_interleaved(self, parts: Sequence[Part]) -> bool:
+        """Whether all parts, with one tile each, fit local memory together: then the rest of a batch hides what its
+        cores wait for behind what the others compute.
+        """
+        if len(parts) == 1 or any(set(part.tiles) != {1} for part in parts):
+            return False
+        found = [self.footprints(part) for part in parts]
+        needs = ([step.need for step in each.steps] for each in found)
+        return max(map(sum, zip(*needs, strict=True)), default=0.0) <= min(each.room for each in found)
+
+    def together(self, first: Part, rest: Part) -> float:
+        """Cycles of two parts that are interleaved."""
+        return interleaved_cycles(self.plan.placed, self._by_op(first), self._by_op(rest, interleaved=True))
+
     def price(self, part: Part) -> float:
-        """Cycles of the ops, each behind the other: its tiles with all their commands, or the bytes that it moves."""
-        found, total = self.footprints(part), 0.0
+        """Cycles of the ops, each behind the other."""
+        return sum(self._by_op(part))
+
+    def _by_op(self, part: Part, *, interleaved: bool = False) -> list[float]:
+        """Cycles of every op: of its tiles with all their commands, or of the bytes that it moves."""
+        found = self.footprints(part)
         search = TilingSearch(part.tiles, found.room, gaps=False)
         moved = [0.0] * len(part.tiles) if found.resident else search.moved(found.steps, part.tiles)
         rate = self._rate(part)
-        for index, (tiles, size) in enumerate(zip(part.tiles, moved, strict=False)):
-            total += max(self._of_ops(part, tiles)[index], size / rate)
-        return total
+        return [
+            max(self._of_ops(part, tiles, interleaved=interleaved)[index], size / rate)
+            for index, (tiles, size) in enumerate(zip(part.tiles, moved, strict=False))
+        ]
 
     def loading(self, part: Part) -> float:
         """Cycles until all weights have been read, once for every tile, that cannot stay in local memory."""
@@ -247,14 +270,15 @@ class _TilingPrices:
             read -= found.room * prod(self._lanes(part)) * max(part.tiles, default=1)
         return max(0.0, read) / self._rate(part)
 
-    def _of_ops(self, part: Part, tiles: int) -> list[float]:
-        key = id(part.splits), tiles
+    def _of_ops(self, part: Part, tiles: int, *, interleaved: bool) -> list[float]:
+        key = id(part.splits), tiles, interleaved
         if key not in self._cycles:
             images = part.images // tiles
             if images not in self._prices:
                 some = for_images(self.plan, self.axes, images)
                 self._prices[images] = Prices(some.graph, some.placed, self.plan.machine)
-            self._cycles[key] = [tiles * cycles for cycles in self._prices[images].by_op(part.splits)]
+            found = self._prices[images].by_op(part.splits, interleaved=interleaved)
+            self._cycles[key] = [tiles * cycles for cycles in found]
         return self._cycles[key]
 
     def _rate(self, part: Part) -> float:

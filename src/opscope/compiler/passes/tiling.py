@@ -253,7 +253,7 @@ class _TilingPrices:
         """Cycles of every op: of its tiles with all their commands, or of the bytes that it moves."""
         found = self.footprints(part)
         search = TilingSearch(part.tiles, found.room, gaps=False)
-        moved = [0.0] * len(part.tiles) if found.resident else search.moved(found.steps, part.tiles)
+        moved = search.moved(found.steps, part.tiles) if found.steps else [0.0] * len(part.tiles)
         rate = self._rate(part)
         return [
             max(self._of_ops(part, tiles, interleaved=interleaved)[index], size / rate)
@@ -263,8 +263,6 @@ class _TilingPrices:
     def loading(self, part: Part) -> float:
         """Cycles until all weights have been read, once for every tile, that cannot stay in local memory."""
         found, tiling = self.footprints(part), self.plan.machine.target.tiling
-        if found.resident:
-            return 0.0
         read = sum(step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
         if tiling is not None and tiling.keeps_constants:
             read -= found.room * prod(self._lanes(part)) * max(part.tiles, default=1)
@@ -303,7 +301,7 @@ def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
     if len(choices) == 1:
         return [undivided]
     found = pricing.footprints(part)
-    if found.resident or found.room <= 0:
+    if found.room <= 0:
         return [undivided]
     choices = useful_tiles(choices, found.steps, found.room / 2)
     searches = [

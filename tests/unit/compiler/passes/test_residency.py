@@ -5,10 +5,12 @@ from __future__ import annotations
 from opscope.compiler import Compiler
 from opscope.compiler.passes.residency import kept_bytes, kept_weights
 from opscope.compiler.plan import Schedule
+from opscope.core.meaning import Carries
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
 from support.build import Sketch
+from support.compiler.build import KB, build, small_target
 
 
 def two_products() -> Graph:
@@ -46,3 +48,17 @@ def test_what_no_activation_needs_is_given_to_weights() -> None:
     assert schedule.slots > 3
     assert 0 < len(schedule.kept) < 8
     assert kept_bytes(schedule, schedule.kept) + schedule.slots * 205_824 <= 8_323_072
+
+
+def test_images_pass_one_by_one_where_both_layouts_of_all_do_not_fit_beside_weights_that_stay() -> None:
+    """An image takes 256 KB before and behind a convolution, and as much again in the layout that the softmax reads."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.conv(draw.input(2, 64, 64, 32), 32)
+    built = build(
+        draw.graph(draw.same("softmax", data, axes=(3,))), small_target(local_bytes=1300 * KB, weight_bytes=4 * KB)
+    )
+    rows, routes = built.program.commands, built.program.routes
+    (write,) = (number for number, route in enumerate(routes) if route.carries is Carries.WRITE)
+    assert built.schedule.resident
+    assert built.passed.parts[0].tiles == (2, 2)
+    assert rows["moved_bytes"][rows["route"] == write].sum() == 2 * 256 * KB  # results alone, nothing is spilled

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from opscope.compiler import Compiler
 from opscope.compiler.passes.residency import kept_bytes, kept_weights
 from opscope.compiler.plan import Schedule
@@ -9,8 +11,10 @@ from opscope.core.meaning import Carries
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
+from opscope.simulation import simulate
 from support.build import Sketch
-from support.compiler.build import KB, build, small_target
+from support.compiler.build import KB, Built, build, small_target
+from support.compiler.laws import all_laws
 
 
 def two_products() -> Graph:
@@ -57,8 +61,23 @@ def test_images_pass_one_by_one_where_both_layouts_of_all_do_not_fit_beside_weig
     built = build(
         draw.graph(draw.same("softmax", data, axes=(3,))), small_target(local_bytes=1300 * KB, weight_bytes=4 * KB)
     )
-    rows, routes = built.program.commands, built.program.routes
-    (write,) = (number for number, route in enumerate(routes) if route.carries is Carries.WRITE)
     assert built.schedule.resident
     assert built.passed.parts[0].tiles == (2, 2)
-    assert rows["moved_bytes"][rows["route"] == write].sum() == 2 * 256 * KB  # results alone, nothing is spilled
+    assert written_bytes(built) == 2 * 256 * KB  # results alone, nothing is spilled
+
+
+@pytest.mark.parametrize("room", [560, 640])
+def test_a_layout_is_changed_slice_by_slice_where_both_do_not_fit(room: int) -> None:
+    """256 KB in the layout of the convolution, as much of the softmax, and two slices of what is between them."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.same("softmax", draw.conv(draw.input(1, 64, 64, 4), 32), axes=(3,))
+    graph = draw.graph(draw.op("reduce", (data,), (1, 64), axes=(2, 3)))
+    built = build(graph, small_target(local_bytes=room * KB, weight_bytes=4 * KB, activation_bytes=32 * KB))
+    all_laws(built, simulate(built.program))
+    assert written_bytes(built) == 64 * 2  # the result alone
+
+
+def written_bytes(built: Built) -> int:
+    rows, routes = built.program.commands, built.program.routes
+    (write,) = (number for number, route in enumerate(routes) if route.carries is Carries.WRITE)
+    return int(rows["moved_bytes"][rows["route"] == write].sum())

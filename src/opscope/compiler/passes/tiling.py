@@ -9,7 +9,7 @@ than its price, and spills next to nothing, is beaten by no other that is priced
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
@@ -27,7 +27,7 @@ from .depth_first import depth_first
 from .footprint import PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
 from .schedule import schedule
-from .split_prices import Prices, interleaved_cycles
+from .split_prices import OpPrice, Prices, done_after
 from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
@@ -204,13 +204,11 @@ def proposals(plan: Plan) -> list[list[Tiling]]:
         tilings = []
         for chosen in product(*(_tilings(pricing, part) for part in parts)):
             tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
-            together = pricing.may_be_interleaved(tiled)
-            price = pricing.together(*tiled) if together else sum(map(pricing.price, tiled))
-            tiling = Tiling(tiled, price, sum(map(pricing.loading, tiled)), interleaved=together)
-            key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
-            if key not in seen:
-                seen.add(key)
-                tilings.append(tiling)
+            for tiling in pricing.tilings(tiled):
+                key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
+                if key not in seen:
+                    seen.add(key)
+                    tilings.append(tiling)
         if tilings:
             found.append(sorted(tilings, key=lambda tiling: tiling.price))
     return sorted(found, key=lambda tilings: tilings[0].price)
@@ -223,7 +221,8 @@ class _TilingPrices:
         self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
         self._prices: dict[int, Prices] = {}  # of so many images
-        self._cycles: dict[tuple[int, int, bool], list[float]] = {}  # of a part's ops in so many tiles
+        self._cycles: dict[tuple[int, int], list[OpPrice]] = {}  # of a part's ops in so many tiles
+        self._vector = ""
 
     def footprints(self, part: Part) -> PartFootprints:
         key = id(part.splits)
@@ -231,7 +230,14 @@ class _TilingPrices:
             self._footprints[key] = part_footprints(self.plan, part, self.axes)
         return self._footprints[key]
 
-    def may_be_interleaved(self, parts: Sequence[Part]) -> bool:
+    def tilings(self, parts: tuple[Part, ...]) -> Iterator[Tiling]:
+        """Parts one after the other, and op by op."""
+        loading = sum(map(self.loading, parts))
+        if self._may_be_interleaved(parts):
+            yield Tiling(parts, self.price(*parts), loading, interleaved=True)
+        yield Tiling(parts, sum(map(self.price, parts)), loading)
+
+    def _may_be_interleaved(self, parts: Sequence[Part]) -> bool:
         """Whether all parts, with one tile each, fit local memory together: then the rest of a batch hides what its
         cores wait for behind what the others compute.
         """
@@ -241,24 +247,21 @@ class _TilingPrices:
         needs = ([step.need for step in each.steps] for each in found)
         return max(map(sum, zip(*needs, strict=True)), default=0.0) <= min(each.room for each in found)
 
-    def together(self, first: Part, rest: Part) -> float:
-        """Cycles of two parts that are interleaved."""
-        return interleaved_cycles(self.plan.placed, self._by_op(first), self._by_op(rest, interleaved=True))
+    def price(self, *parts: Part) -> float:
+        """Cycles until the ops of parts are done that run op by op."""
+        found = [self._by_op(part) for part in reversed(parts)]
+        return done_after(self.plan.placed, found, self._vector)
 
-    def price(self, part: Part) -> float:
-        """Cycles of the ops, each behind the other."""
-        return sum(self._by_op(part))
-
-    def _by_op(self, part: Part, *, interleaved: bool = False) -> list[float]:
-        """Cycles of every op: of its tiles with all their commands, or of the bytes that it moves."""
+    def _by_op(self, part: Part) -> list[OpPrice]:
+        """What every op takes: its tiles with all their commands, or the bytes that it moves."""
         found = self.footprints(part)
         search = TilingSearch(part.tiles, found.room, gaps=False)
         moved = search.moved(found.steps, part.tiles) if found.steps else [0.0] * len(part.tiles)
-        rate = self._rate(part)
-        return [
-            max(self._of_ops(part, tiles, interleaved=interleaved)[index], size / rate)
-            for index, (tiles, size) in enumerate(zip(part.tiles, moved, strict=False))
-        ]
+        rate, prices = self._rate(part), []
+        for index, (tiles, size) in enumerate(zip(part.tiles, moved, strict=False)):
+            price = self._of_ops(part, tiles)[index]
+            prices.append(price._replace(own=max(price.own, size / rate - price.exchange - price.converting)))
+        return prices
 
     def loading(self, part: Part) -> float:
         """Cycles until all weights have been read, once for every tile, that cannot stay in local memory."""
@@ -268,15 +271,16 @@ class _TilingPrices:
             read -= found.room * prod(self._lanes(part)) * max(part.tiles, default=1)
         return max(0.0, read) / self._rate(part)
 
-    def _of_ops(self, part: Part, tiles: int, *, interleaved: bool) -> list[float]:
-        key = id(part.splits), tiles, interleaved
+    def _of_ops(self, part: Part, tiles: int) -> list[OpPrice]:
+        key = id(part.splits), tiles
         if key not in self._cycles:
             images = part.images // tiles
             if images not in self._prices:
                 some = for_images(self.plan, self.axes, images)
                 self._prices[images] = Prices(some.graph, some.placed, self.plan.machine)
-            found = self._prices[images].by_op(part.splits, interleaved=interleaved)
-            self._cycles[key] = [tiles * cycles for cycles in found]
+            found = self._prices[images].by_op(part.splits)
+            self._cycles[key] = [OpPrice(*(tiles * cycles for cycles in each)) for each in found]
+            self._vector = self._prices[images].vector
         return self._cycles[key]
 
     def _rate(self, part: Part) -> float:

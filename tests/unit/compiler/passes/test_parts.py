@@ -8,7 +8,7 @@ import pytest
 
 from opscope.compiler import PASSES, compile_graph
 from opscope.compiler.passes.batch import batch_axes, is_cuttable, with_images
-from opscope.compiler.passes.parts import PartsChooser
+from opscope.compiler.passes.parts import MachineSize, PartsChooser, machine_sizes
 from opscope.compiler.plan import Part, Plan
 from opscope.core.meaning import Does
 from opscope.estimate.price import Machine
@@ -176,6 +176,12 @@ def test_sixteen_images_on_fourteen_cores_get_nearly_as_much_done_in_a_second_as
         program = build(small_layers(batch), target, cores=14).program
         taken[batch] = simulate(program).done.max() / batch
     assert taken[16] < taken[14] / 0.9
+
+
+@pytest.mark.parametrize(("batch", "cores", "even"), [(3, 4, 3), (14, 8, 7), (14, 10, 7), (8, 13, 8)])
+def test_fewer_cores_are_proposed_where_no_core_gets_more_images_by_that(batch: int, cores: int, even: int) -> None:
+    plan = placed(small_layers(batch), targets.load("aic100-std"), cores=cores)
+    assert MachineSize(1, even) in machine_sizes(plan)
 
 
 def test_images_and_rows_are_cut_as_evenly_as_a_prime_number_of_lanes_allows() -> None:

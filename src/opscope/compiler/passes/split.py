@@ -332,11 +332,15 @@ class Splitter:
             open_.update(reader for t in self.placed[index].op.outputs for reader, _ in self.readers.get(t, ()))
 
     def best(self, index: int, costs: Sequence[float]) -> int:
-        """The number of the option with the lowest price; of a view, of those that need no exchange."""
+        """The number of the option with the lowest price; of a view, of those that need no exchange.
+
+        Of equal prices that where lanes have least to do: where weights take longer to arrive, they may have come
+        ahead, or stay in local memory.
+        """
         tried: Sequence[int] = range(len(costs))
         if self.placed[index].op.family is Family.VIEW:  # nothing is gained by an exchange before its reader
             tried = [k for k in tried if not self._exchanged(index, self.options[index][k])] or tried
-        return min(tried, key=lambda k: (costs[k], k))
+        return min(tried, key=lambda k: (round(costs[k]), self.options[index][k].sharding.largest, k))
 
     def _forward_prices(self, index: int) -> list[float]:
         """Of every option its own time, its exchanges, and what the readers may have to pay."""

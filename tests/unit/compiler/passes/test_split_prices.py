@@ -10,6 +10,7 @@ from opscope.estimate.placement import Placement
 from opscope.estimate.price import Task
 from opscope.estimate.work import Work
 from opscope.graph.graph import DType, Graph
+from opscope.machine import catalogue as targets
 from opscope.simulation import total_cycles
 from support.build import Sketch
 from support.compiler.build import KB, Built, Choice, build, by_axes, small_target
@@ -78,3 +79,14 @@ def test_no_other_cut_of_a_product_is_done_much_earlier(rows: int, channels: int
     graph = product(rows, channels)
     least = min(total_cycles(compiled(graph, by_axes([0], [axis])).program) for axis in (0, 1))
     assert total_cycles(compiled(graph).program) <= 1.4 * least
+
+
+def test_of_cuts_whose_weights_take_longest_to_arrive_that_with_least_work_is_taken() -> None:
+    """192 channels are 6 tiles: 6 cores would do, but rows in 2 keep 12 of 14 cores busy when weights came ahead."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(1, 14, 14, 192)
+    for _ in range(14):  # 9 MB of weights: no core has room for all
+        data = draw.conv(data, 192)
+    built = build(draw.graph(data), targets.load("aic100-std"), cores=14)
+    split = built.passed.parts[0].splits[7]
+    assert len(split.sharding.lanes()) == 12

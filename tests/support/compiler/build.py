@@ -134,12 +134,17 @@ def build(
     level: int = 40,
     parts: Parts | None = None,
     splits: Choice | None = None,
+    interleaved: bool = False,
 ) -> Built:
-    """Compile, and note who used what; `parts` and `splits` may choose otherwise than the compiler would."""
+    """Compile, and note who used what; `parts`, which may be `interleaved`, and `splits` may choose otherwise than the
+    compiler would.
+    """
     plans: list[Plan] = []
     options = CompileOptions(stats_level=level, parallel=parallel)
     machine = Machine(target, devices=devices, cores=cores)
-    proposals = tiling.proposals if parts is None else lambda plan: [[tiling.Tiling(parts(plan))]]
+    proposals = (
+        tiling.proposals if parts is None else lambda plan: [[tiling.Tiling(parts(plan), interleaved=interleaved)]]
+    )
     best = Splitter.best if splits is None else splits
     with _recorded() as records, patch.object(tiling, "proposals", proposals), patch.object(Splitter, "best", best):
         program = compile_graph(graph, machine, options, after_pass=lambda _, plan: plans.append(plan))
@@ -163,6 +168,17 @@ def build(
 def whole_batch(plan: Plan) -> tuple[Part, ...]:
     """All of the batch at once, whatever is moved for it."""
     return PartsChooser(plan).parts(batch_size(plan.graph))
+
+
+def with_a_rest(seed: int) -> Parts:
+    """Units of the batch, in one tile each, and what is left over, where the batch can be cut so."""
+
+    def chosen(plan: Plan) -> tuple[Part, ...]:
+        chooser, batch = PartsChooser(plan), batch_size(plan.graph)
+        units = [unit for unit in range(1, batch) if batch % unit and chooser.is_possible(unit)]
+        return chooser.parts(units[seed % len(units)] if units else batch)
+
+    return chosen
 
 
 def in_tiles(*tiles: int, unit: int = 1) -> Parts:

@@ -79,7 +79,8 @@ def test_an_output_that_is_streamed_out_is_no_spill() -> None:
 
 def test_cores_that_wait_for_one_are_warned_of() -> None:
     draw = Sketch(dtype=DType.F16)
-    built = build(draw.graph(draw.same("softmax", draw.input(5, 65536), axes=(1,), name="uneven")), AIC100, cores=4)
+    graph = draw.graph(draw.same("softmax", draw.input(5, 65536), axes=(1,), name="uneven"))
+    built = build(graph, AIC100, cores=4, parts=whole_batch)
     (warning,) = warnings(built)["imbalance"]
     assert (warning.op, warning.text) == ("uneven", "busiest core works 1.6× the mean")
 

@@ -8,19 +8,23 @@ result is streamed (of equals, the tensor with the highest number). The op now r
 slices: two slices of everything would take half of local memory. The double buffer of the result takes 2 × 60 / 6 =
 20 KB and the operands 120 KB: still too much, so an operand is streamed as well, and 60 + 20 + 20 KB fit.
 
+An operand that is here in the other layout only need not go through outer memory for that: its slices are converted
+into the double buffer one by one, from where it is.
+
 An elementwise result takes the place of an operand that nobody reads afterwards, where both have one size.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
 from ...core.errors import UsageError, printable
 from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Graph, Op
+from ...graph.kinds import Family
 from ..plan import leaves_by_tiles
 from ..sharding import Sharding
 from .context import LoweringContext
@@ -39,6 +43,7 @@ class Operand:
 class StreamedOperand(Operand):
     """An input of an op that passes through the double buffer `copy`, slice by slice."""
 
+    source: LocalCopy | None = None  # in the other layout, which slices are converted from; None: outer memory has it
     slices: dict[int, int] = field(default_factory=dict)  # turn → command after which its slice is there
     awaited: int = 0  # number of its writes to outer memory that earlier slices have waited for
     users: dict[int, int] = field(default_factory=dict)  # turn → last command that read its slice
@@ -165,6 +170,10 @@ class OperandPlacer:
             if attempt.run(streamed):
                 return attempt.placements
             attempt.undo()
+            if not streamed:
+                placed = self._place_by_slices(chain, lane, sizes, tiled=tiled, rows=smaller, steps=steps)
+                if placed is not None:
+                    return placed
             victim = self._victim(chain, sizes, streamed, first=chain.made if leaves_by_tiles(steps) else frozenset())
             if victim is None:
                 name = printable(chain.ops[0].op.name)
@@ -174,6 +183,37 @@ class OperandPlacer:
                 )
             streamed.add(victim)
             self.tensors.spill(victim, lane)
+
+    def _place_by_slices(
+        self, chain: Chain, lane: int, sizes: dict[int, float], *, tiled: bool, rows: int, steps: int
+    ) -> list[OperandPlacement] | None:
+        """Try with operands whose layout is changed slice by slice, in so many slices or in more; weights would enter
+        their engine for each of them.
+        """
+        sources = self._other_layout(chain, lane, tiled=tiled)
+        for more in (1, 2, 4, 8) if steps == 1 else (1,):
+            attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=rows * more, steps=steps, sources=sources)
+            if sources and attempt.run(set(sources)):
+                return attempt.placements
+            attempt.undo()
+        return None
+
+    def _other_layout(self, chain: Chain, lane: int, *, tiled: bool) -> dict[int, LocalCopy]:
+        """Operands that are here in the other layout only, of which a slice of the result needs a slice."""
+        found: dict[int, LocalCopy] = {}
+        whole = set[int]()
+        for each in chain.ops if self.context.layout is not None else ():
+            for position, root in each.operands:
+                copy = self.tensors.get(root, lane, tiled=not tiled)
+                if position and each.op.family in (Family.CONTRACTION, Family.RECURRENT):
+                    whole.add(root)
+                elif copy is not None and copy.address is not None and not self.context.is_constant(root):
+                    found[root] = copy
+        return {
+            root: copy
+            for root, copy in found.items()
+            if root not in whole and self.tensors.get(root, lane, tiled=tiled) is None
+        }
 
     def _victim(
         self, chain: Chain, sizes: dict[int, float], streamed: set[int], *, first: Collection[int]
@@ -204,8 +244,19 @@ class OperandPlacer:
 class _PlacementAttempt:
     """One attempt to place a chain. It can be undone: no command has written to the results yet."""
 
-    def __init__(self, chain: Chain, lane: int, sizes: dict[int, float], *, tiled: bool, rows: int, steps: int) -> None:
-        self.chain, self.tensors = chain, chain.tensors
+    def __init__(
+        self,
+        chain: Chain,
+        lane: int,
+        sizes: dict[int, float],
+        *,
+        tiled: bool,
+        rows: int,
+        steps: int,
+        sources: Mapping[int, LocalCopy] | None = None,
+    ) -> None:
+        """`sources`: copies in the other layout, of operands that are streamed."""
+        self.chain, self.tensors, self.sources = chain, chain.tensors, sources or {}
         self.lane, self.sizes, self.tiled, self.rows, self.steps = lane, sizes, tiled, rows, steps
         self.placements: list[OperandPlacement] = []
         self._fresh: list[LocalCopy] = []
@@ -236,7 +287,8 @@ class _PlacementAttempt:
                 copy = self.tensors.load_operand(each.index, position, self.lane, tiled=self.tiled)
             if copy is None:
                 return False
-            placement.operands.append(StreamedOperand(position, copy) if passes else Operand(position, copy))
+            streams = StreamedOperand(position, copy, self.sources.get(root))
+            placement.operands.append(streams if passes else Operand(position, copy))
         return True
 
     def undo(self) -> None:

@@ -278,6 +278,9 @@ class TileRunner:
         if work.state_weight_bytes and operand.position == STATE_WEIGHTS:
             moved = copy.size * work.steps / (tile.rows * placement.panels)
         moved += self._halo_bytes(placement, operand, tile)
+        if operand.source is not None:
+            made = [piece.command for piece in operand.source.pieces]
+            return self._convert_slice(placement, operand, tile, moved, after=made, guards=guards)
         spec = context.transfer(
             Carries.READ,
             placement.lane,
@@ -298,6 +301,20 @@ class TileRunner:
         tiled = outer is not None and outer.tiled
         if context.layout is None or tiled == placement.tiled or context.is_constant(root):
             return command
+        return self._convert_slice(placement, operand, tile, moved, after=[command])
+
+    def _convert_slice(
+        self,
+        placement: OperandPlacement,
+        operand: StreamedOperand,
+        tile: Tile,
+        moved: float,
+        *,
+        after: Sequence[int],
+        guards: Sequence[int] = (),
+    ) -> int:
+        """Convert the layout of a slice, behind these commands: where it was read to, or from the copy that is here."""
+        context, tensors, copy = self.context, self.tensors, operand.copy
         change, cost = tensors.conversion(
             placement.index,
             operand.position,
@@ -305,11 +322,15 @@ class TileRunner:
             moved,
             tiled=placement.tiled,
             step=tile.row,
-            address=address,
+            address=copy.tile_address(tile.turn, tile.rows),
         )
-        command = context.emitter.emit(change._replace(local_bytes=size), [command])
+        command = context.emitter.emit(
+            change._replace(local_bytes=share(copy.size, tile.row, tile.rows)), after, guards
+        )
         context.vector_costs[command] = cost
-        tensors.record_use(copy, command)
+        for used in (copy, operand.source):
+            if used is not None:
+                tensors.record_use(used, command)
         return command
 
     def _halo_bytes(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> float:

@@ -8,7 +8,7 @@ result of the graph is written out in any case, and needs no room behind its las
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...estimate.kernels import has_weights
 from ...graph.graph import ABSENT, Op, Role
@@ -74,27 +74,25 @@ class PartFootprints:
     """What the ops of a part need, and the local memory that there is for it."""
 
     steps: list[Footprint]
-    room: float
-    resident: bool  # all constants fit beside the activations
+    room: float  # beside constants that stay, or tiles of weights
 
     @property
     def may_spill(self) -> bool:
         """Whether an op may not fit, were tensors packed as badly as they can be."""
-        return not self.resident and any(step.need + step.gaps > self.room for step in self.steps)
+        return any(step.need + step.gaps > self.room for step in self.steps)
 
 
 def part_footprints(plan: Plan, part: Part, axes: dict[int, int]) -> PartFootprints:
     """Footprints of a part's ops, were all of it run at once; `axes` are those that count images."""
     target = plan.machine.target
     if target.local is None or target.tiling is None:
-        return PartFootprints([], 0.0, resident=False)
+        return PartFootprints([], 0.0)
     some = for_images(plan, axes, part.images)
     whole = Schedule(some.graph, plan.machine, some.placed, part.splits, tuple(range(len(some.placed))))
+    whole = replace(whole, resident=is_resident(whole, some.graph))
     context = LoweringContext(whole, target.tiling, target.local)
     room = context.capacity - WeightStream(context).reserved_bytes
-    return PartFootprints(
-        list(footprints(whole, context, axes, part.units)), room, resident=is_resident(whole, some.graph)
-    )
+    return PartFootprints(list(footprints(whole, context, axes, part.units)), room)
 
 
 class _Liveness:
@@ -196,8 +194,8 @@ class _Liveness:
         return size if dying else 0.0
 
     def _weights(self, op: Op, split: Split) -> float:
-        """Bytes of weights that all devices together read for an op."""
-        if not has_weights(op, self.graph):
+        """Bytes of weights that all devices together read for an op; none where they stay in local memory."""
+        if self.plan.resident or not has_weights(op, self.graph):
             return 0.0
         cuts, cores = weight_cuts(op, self.graph, split.sharding), self.plan.machine.cores
         read = {(lane // cores, cuts.boxes.get(lane)): cuts.share(lane) for lane in cuts.lanes()}

@@ -20,8 +20,8 @@ from .batch import batch_axes, batch_size, for_images, is_cuttable, with_images
 from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
 from .op_order import run_when_wanted
-from .split import Splitter
-from .split_prices import Prices
+from .split import Splitter, even_parts
+from .split_prices import OpPrice, Prices, done_after
 
 _PROMISING = 1.25  # times the lowest price
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are tried
@@ -102,7 +102,8 @@ class PartsChooser:
         self.cores, self.lanes = size.cores, size.devices * size.cores
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
-        self._cycles: dict[tuple[int, int], float] = {}
+        self._prices: dict[tuple[int, int], list[OpPrice]] = {}  # of the ops of a part
+        self._vector = ""
 
     def units(self) -> list[int]:
         """Numbers of images that may be good to run at a time."""
@@ -125,8 +126,11 @@ class PartsChooser:
         return (first, self._split(rest, rest)) if rest else (first,)
 
     def price(self, parts: Sequence[Part]) -> float:
-        """Cycles of parts that have been chosen, if local memory holds what they need."""
-        return sum(self._cycles[part.images, part.unit] for part in parts)
+        """Cycles of parts that have been chosen, if local memory holds what they need: of all of them at once, where
+        the rest of a batch is interleaved with what comes before it.
+        """
+        found = [self._prices[part.images, part.unit] for part in reversed(parts)]
+        return done_after(self.plan.placed, found, self._vector)
 
     def _split(self, images: int, unit: int) -> Part:
         key = images, unit
@@ -137,7 +141,7 @@ class PartsChooser:
             limit = self.plan.options.channel_parts
             splits = Splitter(smaller, some.placed, prices, self.groups, channel_parts=limit).run()
             self._part[key] = Part(images, unit, splits, (1,) * len(splits))
-            self._cycles[key] = sum(prices.by_op(splits))
+            self._prices[key], self._vector = prices.by_op(splits), prices.vector
         return self._part[key]
 
 
@@ -150,8 +154,9 @@ def machine_sizes(plan: Plan) -> list[MachineSize]:
     devices, cores, parallel = plan.machine.devices, plan.machine.cores, plan.options.parallel
     if devices == 1:
         half, power = cores // 2, 1 << (cores - 1).bit_length() >> 1  # the largest below all
+        even = even_parts(batch_size(plan.graph), cores)  # the least that have no more images each than all would
         fours = (cores - 1) // 4 * 4
-        fewer = {half, power} if len(plan.placed) > _FEW_OPS else {half, power, fours, 4, 2, 1}
+        fewer = {half, power, even} if len(plan.placed) > _FEW_OPS else {half, power, even, fours, 4, 2, 1}
         counts = sorted({cores, *(n for n in fewer if 0 < n < cores)}, reverse=True)
         return [MachineSize(1, count) for count in counts]
     if parallel != "auto":

@@ -7,6 +7,9 @@ readers that need the same share the result.
 
 Example: ops a, b, c with 2, 2 and 1 tiles become a₁ b₁ a₂ b₂ join(b₁, b₂) c. Numbers that do not divide each other
 go through their greatest common divisor: from 6 tiles to 4, two joins of three, then two divisions in two.
+
+Parts may also be interleaved, op by op. Of 16 images on 14 cores, 14 run with one on each core, and all cores share
+the two that are left: a₂ a₁ b₂ b₁ c₂ c₁. What cores send each other of a₂ passes while they compute a₁.
 """
 
 from __future__ import annotations
@@ -25,9 +28,18 @@ from ..sharding import Sharding, exchange
 from .batch import batch_axes, batch_size, some_of
 
 
-def schedule(plan: Plan, parts: tuple[Part, ...] | None = None, *, axes: Mapping[int, int] | None = None) -> Schedule:
-    """The parts of a plan written out, one after the other; `axes` are those of the batch, where they are known."""
-    return _Scheduler(plan, plan.parts if parts is None else parts, axes or batch_axes(plan.graph)).run()
+def schedule(
+    plan: Plan,
+    parts: tuple[Part, ...] | None = None,
+    *,
+    axes: Mapping[int, int] | None = None,
+    interleaved: bool = False,
+) -> Schedule:
+    """The parts of a plan written out, one after the other, or op by op; `axes` are those of the batch, where they are
+    known.
+    """
+    scheduler = _Scheduler(plan, plan.parts if parts is None else parts, axes or batch_axes(plan.graph))
+    return scheduler.run(interleaved=interleaved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +66,11 @@ class _Scheduler:
         self.read: dict[tuple[int, int], tuple[int, ...]] = {}  # graph input and tiles → one tensor per tile
         self.versions: dict[int, list[tuple[Sharding, int]]] = {}  # tensor → its exchanged copies
 
-    def run(self) -> Schedule:
+    def run(self, *, interleaved: bool) -> Schedule:
         outputs: list[int] = []
-        for part in self.parts:
-            self.made, self.read = {}, {}
-            self._run_part(part)
+        for made in self._interleave() if interleaved else map(self._run_part, self.parts):
             for t in self.graph.outputs:  # every tile leaves on its own
-                outputs += self.made[t].ids if t in self.made else (t,)
+                outputs += made[t].ids if t in made else (t,)
         ops = tuple(placed.op for placed in self.placed)
         graph = replace(
             self.graph,
@@ -77,8 +87,24 @@ class _Scheduler:
             overlap_parts=self.plan.options.overlap_parts,
         )
 
-    def _run_part(self, part: Part) -> None:
+    def _interleave(self) -> list[dict[int, _Tiled]]:
+        """Append every op for all parts, which have one tile each, before the next op. Returns what each has made.
+
+        The rest of the batch comes first: it has more to send, which passes while cores compute their own images.
+        """
+        made: list[dict[int, _Tiled]] = [{} for _ in self.parts]
+        read: list[dict[tuple[int, int], tuple[int, ...]]] = [{} for _ in self.parts]
+        for index, placed in enumerate(self.plan.placed):
+            for number, part in reversed(list(enumerate(self.parts))):
+                self.made, self.read = made[number], read[number]
+                for t in placed.op.inputs:
+                    self._retile(t, 1, part)
+                self._add(index, 0, 1, part)
+        return made
+
+    def _run_part(self, part: Part) -> dict[int, _Tiled]:
         """Per tile group: make its inputs available in its number of tiles, then append its ops tile by tile."""
+        self.made, self.read = {}, {}
         for tiles, indices in _tile_groups(part):
             for index in indices:
                 for t in self.plan.placed[index].op.inputs:
@@ -86,6 +112,7 @@ class _Scheduler:
             for tile in range(tiles):
                 for index in indices:
                     self._add(index, tile, tiles, part)
+        return self.made
 
     def _append(self, placed: Placed, split: Split, origin: int) -> None:
         self.placed.append(placed)

@@ -211,17 +211,18 @@ class Splitter:
 
     def _images_and_rows(self, op: Op, axes: list[tuple[int, int]], lanes: int) -> list[tuple[int, int, int]]:
         """Axes, extents and parts of images with rows, where lanes cannot have as many images each: of 16 images on 14
-        lanes some would have two. In 2 parts of 8 and rows in 7, all have as much; of all such grids the most even one.
+        lanes some would have two. In 2 parts of 8 and rows in 7, all have as much; of all such grids the most even one,
+        and of those the one with fewest parts. A prime number of lanes has none that all of them take part in.
         """
         outer = [each for each in axes if each[0] != channel_axis(op, self.graph)][:2]
         if len(outer) < 2 or outer[0][1] % lanes == 0 or not has_weights(op, self.graph):
             return []
         (images, count), (rows, extent) = outer
-        tried = [(parts, even_parts(extent, lanes // parts)) for parts in range(2, lanes) if lanes % parts == 0]
+        tried = [(parts, even_parts(extent, lanes // parts)) for parts in range(2, min(count, lanes // 2) + 1)]
         largest = [
-            (-(-count // first) * -(-extent // second), first, second) for first, second in tried if first <= count
+            (-(-count // first) * -(-extent // second), first * second, first, second) for first, second in tried
         ]
-        _, first, second = min(largest, default=(0, 1, 1))
+        _, _, first, second = min(largest, default=(0, 1, 1, 1))
         return [(images, count, first), (rows, extent, second)] if second > 1 else []
 
     def _grid(self, devices: tuple[int, ...], axes: list[tuple[int, int, int]]) -> Sharding:
@@ -331,11 +332,15 @@ class Splitter:
             open_.update(reader for t in self.placed[index].op.outputs for reader, _ in self.readers.get(t, ()))
 
     def best(self, index: int, costs: Sequence[float]) -> int:
-        """The number of the option with the lowest price; of a view, of those that need no exchange."""
+        """The number of the option with the lowest price; of a view, of those that need no exchange.
+
+        Of equal prices that where lanes have least to do: where weights take longer to arrive, they may have come
+        ahead, or stay in local memory.
+        """
         tried: Sequence[int] = range(len(costs))
         if self.placed[index].op.family is Family.VIEW:  # nothing is gained by an exchange before its reader
             tried = [k for k in tried if not self._exchanged(index, self.options[index][k])] or tried
-        return min(tried, key=lambda k: (costs[k], k))
+        return min(tried, key=lambda k: (round(costs[k]), self.options[index][k].sharding.largest, k))
 
     def _forward_prices(self, index: int) -> list[float]:
         """Of every option its own time, its exchanges, and what the readers may have to pay."""

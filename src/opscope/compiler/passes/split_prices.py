@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, inf
+from typing import NamedTuple
 
 from ...core.meaning import Carries
 from ...estimate.kernels import converted_inputs, has_weights, tiled_tensors
@@ -23,6 +24,36 @@ from ..plan import Placed, Split, channel_axis, leaves_by_tiles
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
 
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
+
+
+class OpPrice(NamedTuple):
+    """Cycles of an op, one after the other."""
+
+    exchange: float  # of inputs that lanes hold otherwise than it needs them; engines have other work meanwhile
+    converting: float  # of their layouts, by the vector engine
+    own: float  # by its engine
+
+
+def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vector: str) -> float:
+    """Cycles until all ops are done, for all parts of the batch that run op by op, given what each takes.
+
+    An engine does its ops in order, and one begins when its inputs are there: branches of a network, and parts of a
+    batch, that do not wait for each other share the engines.
+
+        matrix   a    c    d          b, behind a, is on the vector engine; c is not behind b, and d is behind both
+        vector        b
+    """
+    free: dict[str, float] = {}
+    made: list[dict[int, float]] = [{} for _ in parts]  # when tensors are there
+    for index, each in enumerate(placed):
+        for prices, there in zip(parts, made, strict=True):
+            price = prices[index]
+            now = max([there.get(t, 0.0) for t in each.op.inputs], default=0.0) + price.exchange
+            for engine, cycles in ((vector, price.converting), (each.engine, price.own)):
+                if cycles:
+                    now = free[engine] = max(now, free.get(engine, 0.0)) + cycles
+            there.update(dict.fromkeys(each.op.outputs, now))
+    return max((now for there in made for now in there.values()), default=0.0)
 
 
 class Prices:
@@ -56,6 +87,7 @@ class Prices:
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         self.barrier = barrier_cycles(target)
+        self.vector = max(target.engines, key=lambda engine: engine.threads).name
         issues = {route.carries: route.issue_cycles for route in target.routes}
         sending = issues.get(Carries.MULTICAST)
         self.sending = 0.0 if sending is None else sending.value
@@ -65,18 +97,20 @@ class Prices:
 
     # ---- an op ----------------------------------------------------------------------------------------------------
 
-    def by_op(self, splits: Sequence[Split]) -> list[float]:
-        """Cycles of every op, split so, with the exchanges before it, if local memory holds what is needed."""
+    def by_op(self, splits: Sequence[Split]) -> list[OpPrice]:
+        """What every op takes, split so, if local memory holds what is needed."""
         found = []
         for placed, split in zip(self.placed, splits, strict=True):
-            cycles = 0.0
+            own = exchange = converting = 0.0
             if split.needs or not placed.op.inputs:
-                cycles = self.op(placed, split.sharding, split.needs, may_spill=False)
+                own = self.op(placed, split.sharding, split.needs, may_spill=False)
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
-                    held = splits[self.maker[t]].sharding.made
-                    cycles += self.of_input(placed, position).cycles(held, split.needs[position])
-            found.append(cycles)
+                    held, prices = splits[self.maker[t]].sharding.made, self.of_input(placed, position)
+                    before = sum(prices.converting(held))
+                    exchange += prices.cycles(held, split.needs[position]) - before
+                    converting += before
+            found.append(OpPrice(exchange, converting, own))
         return found
 
     def op(self, placed: Placed, sharding: Sharding, needed: Sequence[Sharding], *, may_spill: bool = True) -> float:

@@ -9,7 +9,7 @@ than its price, and spills next to nothing, is beaten by no other that is priced
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
@@ -27,7 +27,7 @@ from .depth_first import depth_first
 from .footprint import PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
 from .schedule import schedule
-from .split_prices import Prices
+from .split_prices import OpPrice, Prices, done_after
 from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
@@ -49,6 +49,7 @@ class Tiling:
     parts: tuple[Part, ...]
     price: float = 0.0
     loading: float = 0.0  # that reading its weights takes at the least, however many of them stay
+    interleaved: bool = False  # parts run op by op, instead of one after the other
 
 
 def tile(plan: Plan) -> Plan:
@@ -107,7 +108,7 @@ class _Trials:
                 continue
             if not (spills or self._may_be_better(tiling)):
                 continue
-            written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes))
+            written = depth_first(schedule(self.plan, tiling.parts, axes=self.axes, interleaved=tiling.interleaved))
             written = replace(written, resident=is_resident(written, self.plan.graph))
             try:
                 spills = self._lower(tiling.parts, written, price=tiling.price).spills
@@ -131,13 +132,14 @@ class _Trials:
     def give_weights_what_is_left(self) -> None:
         """Lower the best again, with the local memory that its activations never filled given to weights.
 
-        Of short programs also others: what weights that stay gain may make one of them the best.
+        Of short programs also others: what weights that stay gain may make one of them the best; where many have been
+        lowered, only what is close to it.
         """
         tried = [] if self.best is None else [self.best]
-        if self.are_short:
-            tried += sorted((each for each in self.others if each is not self.best), key=lambda each: each.cycles)
+        gain = _WEIGHTS_GAIN if self.are_short else _CLOSE
+        tried += sorted((each for each in self.others if each is not self.best), key=lambda each: each.cycles)
         for trial in tried:
-            if trial.cycles <= _WEIGHTS_GAIN * self.least:
+            if trial.cycles <= gain * self.least:
                 self._give_weights_more(trial)
 
     def _give_weights_more(self, trial: _Trial) -> None:
@@ -205,11 +207,11 @@ def proposals(plan: Plan) -> list[list[Tiling]]:
         tilings = []
         for chosen in product(*(_tilings(pricing, part) for part in parts)):
             tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
-            tiling = Tiling(tiled, sum(map(pricing.price, tiled)), sum(map(pricing.loading, tiled)))
-            key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
-            if key not in seen:
-                seen.add(key)
-                tilings.append(tiling)
+            for tiling in pricing.tilings(tiled):
+                key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
+                if key not in seen:
+                    seen.add(key)
+                    tilings.append(tiling)
         if tilings:
             found.append(sorted(tilings, key=lambda tiling: tiling.price))
     return sorted(found, key=lambda tilings: tilings[0].price)
@@ -222,7 +224,8 @@ class _TilingPrices:
         self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
         self._prices: dict[int, Prices] = {}  # of so many images
-        self._cycles: dict[tuple[int, int], list[float]] = {}  # of a part's ops in so many tiles
+        self._cycles: dict[tuple[int, int], list[OpPrice]] = {}  # of a part's ops in so many tiles
+        self._vector = ""
 
     def footprints(self, part: Part) -> PartFootprints:
         key = id(part.splits)
@@ -230,34 +233,57 @@ class _TilingPrices:
             self._footprints[key] = part_footprints(self.plan, part, self.axes)
         return self._footprints[key]
 
-    def price(self, part: Part) -> float:
-        """Cycles of the ops, each behind the other: its tiles with all their commands, or the bytes that it moves."""
-        found, total = self.footprints(part), 0.0
+    def tilings(self, parts: tuple[Part, ...]) -> Iterator[Tiling]:
+        """Parts one after the other, and op by op."""
+        loading = sum(map(self.loading, parts))
+        if self._may_be_interleaved(parts):
+            yield Tiling(parts, self.price(*parts), loading, interleaved=True)
+        yield Tiling(parts, sum(map(self.price, parts)), loading)
+
+    def _may_be_interleaved(self, parts: Sequence[Part]) -> bool:
+        """Whether all parts, with one tile each, fit local memory together: then the rest of a batch hides what its
+        cores wait for behind what the others compute.
+        """
+        if len(parts) == 1 or any(set(part.tiles) != {1} for part in parts):
+            return False
+        found = [self.footprints(part) for part in parts]
+        needs = ([step.need for step in each.steps] for each in found)
+        return max(map(sum, zip(*needs, strict=True)), default=0.0) <= min(each.room for each in found)
+
+    def price(self, *parts: Part) -> float:
+        """Cycles until the ops of parts are done that run op by op."""
+        found = [self._by_op(part) for part in reversed(parts)]
+        return done_after(self.plan.placed, found, self._vector)
+
+    def _by_op(self, part: Part) -> list[OpPrice]:
+        """What every op takes: its tiles with all their commands, or the bytes that it moves."""
+        found = self.footprints(part)
         search = TilingSearch(part.tiles, found.room, gaps=False)
-        moved = [0.0] * len(part.tiles) if found.resident else search.moved(found.steps, part.tiles)
-        rate = self._rate(part)
+        moved = search.moved(found.steps, part.tiles) if found.steps else [0.0] * len(part.tiles)
+        rate, prices = self._rate(part), []
         for index, (tiles, size) in enumerate(zip(part.tiles, moved, strict=False)):
-            total += max(self._of_ops(part, tiles)[index], size / rate)
-        return total
+            price = self._of_ops(part, tiles)[index]
+            prices.append(price._replace(own=max(price.own, size / rate - price.exchange - price.converting)))
+        return prices
 
     def loading(self, part: Part) -> float:
         """Cycles until all weights have been read, once for every tile, that cannot stay in local memory."""
         found, tiling = self.footprints(part), self.plan.machine.target.tiling
-        if found.resident:
-            return 0.0
         read = sum(step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
         if tiling is not None and tiling.keeps_constants:
             read -= found.room * prod(self._lanes(part)) * max(part.tiles, default=1)
         return max(0.0, read) / self._rate(part)
 
-    def _of_ops(self, part: Part, tiles: int) -> list[float]:
+    def _of_ops(self, part: Part, tiles: int) -> list[OpPrice]:
         key = id(part.splits), tiles
         if key not in self._cycles:
             images = part.images // tiles
             if images not in self._prices:
                 some = for_images(self.plan, self.axes, images)
                 self._prices[images] = Prices(some.graph, some.placed, self.plan.machine)
-            self._cycles[key] = [tiles * cycles for cycles in self._prices[images].by_op(part.splits)]
+            found = self._prices[images].by_op(part.splits)
+            self._cycles[key] = [OpPrice(*(tiles * cycles for cycles in each)) for each in found]
+            self._vector = self._prices[images].vector
         return self._cycles[key]
 
     def _rate(self, part: Part) -> float:
@@ -282,7 +308,7 @@ def _tilings(pricing: _TilingPrices, part: Part) -> list[tuple[int, ...]]:
     if len(choices) == 1:
         return [undivided]
     found = pricing.footprints(part)
-    if found.resident or found.room <= 0:
+    if found.room <= 0:
         return [undivided]
     choices = useful_tiles(choices, found.steps, found.room / 2)
     searches = [

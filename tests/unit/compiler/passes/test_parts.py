@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from opscope.compiler import PASSES, compile_graph
 from opscope.compiler.passes.batch import batch_axes, is_cuttable, with_images
-from opscope.compiler.passes.parts import PartsChooser
-from opscope.compiler.plan import Plan
+from opscope.compiler.passes.parts import MachineSize, PartsChooser, machine_sizes
+from opscope.compiler.plan import Part, Plan
 from opscope.core.meaning import Does
 from opscope.estimate.price import Machine
 from opscope.graph.graph import DType, Graph
@@ -142,3 +144,49 @@ def test_an_op_is_cut_into_no_more_overlapping_pieces_than_allowed() -> None:
         program = compile_graph(image_network(1), machine, CompileOptions(overlap_parts=most))
         counts.append(int((program.commands["does"] == Does.COMPUTE).sum()))
     assert counts == sorted(set(counts))
+
+
+def small_layers(batch: int) -> Graph:
+    """Convolutions of images that are too small to be shared without as much time for exchanges."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(batch, 28, 28, 64)
+    for _ in range(6):
+        data = draw.same("relu", draw.conv(data, 64))
+    return draw.graph(draw.op("reduce", (data,), (batch, 64), axes=(1, 2)))
+
+
+def test_the_rest_of_a_batch_runs_op_by_op_beside_the_images_that_cores_have_each() -> None:
+    target, graph = targets.load("aic100-std"), small_layers(16)
+
+    def parts(plan: Plan) -> tuple[Part, ...]:
+        return PartsChooser(plan).parts(14)
+
+    after = build(graph, target, cores=14, parts=parts)
+    beside = build(graph, target, cores=14, parts=parts, interleaved=True)
+    runs = [sum(later < before for before, later in pairwise(each.schedule.origin)) for each in (after, beside)]
+    assert runs == [1, 0]  # the network begins anew once, or never
+    all_laws(beside, simulate(beside.program))
+    assert simulate(beside.program).done.max() < 0.95 * simulate(after.program).done.max()
+
+
+def test_sixteen_images_on_fourteen_cores_get_nearly_as_much_done_in_a_second_as_fourteen() -> None:
+    target = targets.load("aic100-std")
+    taken = {}
+    for batch in (14, 16):
+        program = build(small_layers(batch), target, cores=14).program
+        taken[batch] = simulate(program).done.max() / batch
+    assert taken[16] < taken[14] / 0.9
+
+
+@pytest.mark.parametrize(("batch", "cores", "even"), [(3, 4, 3), (14, 8, 7), (14, 10, 7), (8, 13, 8)])
+def test_fewer_cores_are_proposed_where_no_core_gets_more_images_by_that(batch: int, cores: int, even: int) -> None:
+    plan = placed(small_layers(batch), targets.load("aic100-std"), cores=cores)
+    assert MachineSize(1, even) in machine_sizes(plan)
+
+
+def test_images_and_rows_are_cut_as_evenly_as_a_prime_number_of_lanes_allows() -> None:
+    """14 images on 13 lanes: in 2 × 6 parts lanes have 7 images of 5 rows at the most; by images alone 2 of 28."""
+    plan = placed(small_layers(14), targets.load("aic100-std"), cores=13)
+    split = PartsChooser(plan).parts(14)[0].splits[0]
+    tried = [sharding for sharding, _ in split.prices]
+    assert any([cut.parts for cut in sharding.cuts] == [2, 6] for sharding in tried)

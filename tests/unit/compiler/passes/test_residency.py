@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from opscope.compiler import Compiler
 from opscope.compiler.passes.residency import kept_bytes, kept_weights
 from opscope.compiler.plan import Schedule
+from opscope.core.meaning import Carries
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions
+from opscope.simulation import simulate
 from support.build import Sketch
+from support.compiler.build import KB, Built, build, small_target
+from support.compiler.laws import all_laws
 
 
 def two_products() -> Graph:
@@ -46,3 +52,32 @@ def test_what_no_activation_needs_is_given_to_weights() -> None:
     assert schedule.slots > 3
     assert 0 < len(schedule.kept) < 8
     assert kept_bytes(schedule, schedule.kept) + schedule.slots * 205_824 <= 8_323_072
+
+
+def test_images_pass_one_by_one_where_both_layouts_of_all_do_not_fit_beside_weights_that_stay() -> None:
+    """An image takes 256 KB before and behind a convolution, and as much again in the layout that the softmax reads."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.conv(draw.input(2, 64, 64, 32), 32)
+    built = build(
+        draw.graph(draw.same("softmax", data, axes=(3,))), small_target(local_bytes=1300 * KB, weight_bytes=4 * KB)
+    )
+    assert built.schedule.resident
+    assert built.passed.parts[0].tiles == (2, 2)
+    assert written_bytes(built) == 2 * 256 * KB  # results alone, nothing is spilled
+
+
+@pytest.mark.parametrize("room", [560, 640])
+def test_a_layout_is_changed_slice_by_slice_where_both_do_not_fit(room: int) -> None:
+    """256 KB in the layout of the convolution, as much of the softmax, and two slices of what is between them."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.same("softmax", draw.conv(draw.input(1, 64, 64, 4), 32), axes=(3,))
+    graph = draw.graph(draw.op("reduce", (data,), (1, 64), axes=(2, 3)))
+    built = build(graph, small_target(local_bytes=room * KB, weight_bytes=4 * KB, activation_bytes=32 * KB))
+    all_laws(built, simulate(built.program))
+    assert written_bytes(built) == 64 * 2  # the result alone
+
+
+def written_bytes(built: Built) -> int:
+    rows, routes = built.program.commands, built.program.routes
+    (write,) = (number for number, route in enumerate(routes) if route.carries is Carries.WRITE)
+    return int(rows["moved_bytes"][rows["route"] == write].sum())

@@ -4,10 +4,47 @@ from __future__ import annotations
 
 import pytest
 
+from opscope.compiler.passes.split_prices import OpPrice, done_after
+from opscope.compiler.plan import Placed
+from opscope.estimate.placement import Placement
+from opscope.estimate.price import Task
+from opscope.estimate.work import Work
 from opscope.graph.graph import DType, Graph
+from opscope.machine import catalogue as targets
 from opscope.simulation import total_cycles
 from support.build import Sketch
 from support.compiler.build import KB, Built, Choice, build, by_axes, small_target
+
+
+def branches() -> list[Placed]:
+    """`a`; then `b` and `c` behind it, and `d` behind both; `b` on the vector engine, all else on the matrix engine."""
+    draw = Sketch(dtype=DType.F16)
+    a = draw.same("relu", draw.input(4, 4), name="a")
+    b, c = (draw.same("relu", a, name=name) for name in "bc")
+    graph = draw.graph(draw.same("add", b, c, name="d"))
+    task = Task(graph.ops[0], Work(), Placement(None, DType.F16), {})
+    return [Placed(op, task, "vector" if op.name == "b" else "matrix", 0.0, op.kind) for op in graph.ops]
+
+
+def test_branches_share_the_engines() -> None:
+    """a 0-10; b 10-30 on the vector engine, c 10-20 on the matrix engine; d waits 5 for its inputs, and takes 10."""
+    prices = [OpPrice(0, 0, 10), OpPrice(0, 0, 20), OpPrice(0, 0, 10), OpPrice(5, 0, 10)]
+    assert done_after(branches(), [prices], "vector") == 45
+
+
+def test_parts_that_are_interleaved_hide_what_each_waits_for() -> None:
+    """Alone: exchanges of 20 before c and d. While the first part waits, the second computes."""
+    waiting = [OpPrice(0, 0, 10), OpPrice(0, 0, 10), OpPrice(20, 0, 10), OpPrice(20, 0, 10)]
+    busy = [OpPrice(0, 0, 10), OpPrice(0, 0, 10), OpPrice(0, 0, 20), OpPrice(0, 0, 10)]
+    placed = branches()
+    alone = [done_after(placed, [part], "vector") for part in (waiting, busy)]
+    assert alone == [70, 40]
+    assert done_after(placed, [waiting, busy], "vector") == 80
+
+
+def test_layouts_are_changed_by_the_vector_engine() -> None:
+    prices = [OpPrice(0, 0, 10), OpPrice(0, 0, 20), OpPrice(0, 5, 10), OpPrice(0, 0, 10)]
+    assert done_after(branches(), [prices], "vector") == 55  # c waits for b, for the engine that changes its layout
 
 
 def product(rows: int, channels: int) -> Graph:
@@ -42,3 +79,14 @@ def test_no_other_cut_of_a_product_is_done_much_earlier(rows: int, channels: int
     graph = product(rows, channels)
     least = min(total_cycles(compiled(graph, by_axes([0], [axis])).program) for axis in (0, 1))
     assert total_cycles(compiled(graph).program) <= 1.4 * least
+
+
+def test_of_cuts_whose_weights_take_longest_to_arrive_that_with_least_work_is_taken() -> None:
+    """192 channels are 6 tiles: 6 cores would do, but rows in 2 keep 12 of 14 cores busy when weights came ahead."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(1, 14, 14, 192)
+    for _ in range(14):  # 9 MB of weights: no core has room for all
+        data = draw.conv(data, 192)
+    built = build(draw.graph(data), targets.load("aic100-std"), cores=14)
+    split = built.passed.parts[0].splits[7]
+    assert len(split.sharding.lanes()) == 12

@@ -52,7 +52,7 @@ def listed_inputs(programs: Sequence[Program], path: Path) -> dict[str, Array]:
         listed = msgspec.json.decode(path.read_bytes(), type=_Listed)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a JSON file") from error
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
             f'{path}: {printable(str(error))}; expected {{"IO-files": [[{{"path": …, "map-to": …}}]]}}'
         ) from error

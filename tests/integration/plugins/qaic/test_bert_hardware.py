@@ -253,8 +253,8 @@ hidden states and a pooler, {_output_kb(simulated):,.0f} KB.
   channels or rows only.
 - Starting a command is part of its op here. Its cost was taken from the barriers of the card, whose op rows do not have
   it: without their starts, the kinds above that run on the HVX are within 4 % of the card, and the HVX is
-  {_without_starts(simulated):.1f} % busy. Threads of ours wait for each other in barriers beside that, for one to two percent of the time, which the barriers of
-  the card have in them already.
+  {_without_starts(simulated):.1f} % busy. Threads of ours wait for each other in barriers beside that, for one to two
+  percent of the time, which the barriers of the card have in them already.
 - Additions with broadcasting run in larger pieces on the card, and it copies inside VTCM, which ours never does.
 - The card writes nothing but its stats buffer to DDR. Ours are the stats buffer, the outputs, and
   {_spilled(simulated):,.0f} KB of activations that do not fit VTCM for a while.

@@ -87,7 +87,7 @@ def _decode(path: Path) -> _File:
         if raw.lstrip()[:1] == b"[":
             return _File(msgspec.json.decode(raw, type=list[_Event]))
         return msgspec.json.decode(raw, type=_File)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(f'{path}: is no Chrome trace ({error}); expected {{"traceEvents": […]}}') from error
 
 

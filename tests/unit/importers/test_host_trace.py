@@ -101,6 +101,13 @@ def test_what_is_no_host_trace_is_refused(tmp_path: Path, content: object, words
     assert words in str(caught.value)
 
 
+def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "host.json"
+    path.write_bytes(b'{"traceEvents": [{"name": "\xbc"}]}')
+    with pytest.raises(UsageError, match=r"host.json: is no Chrome trace \('utf-8' codec can't decode byte 0xbc"):
+        read_host_trace(path, stats_hz=1e6, origin_tick=0, activation=0)
+
+
 def test_threads_of_another_activation_are_left_out(tmp_path: Path) -> None:
     names = ("Activation 0 Runtime", "Activation 2 Runtime", "driver")
     events: list[dict[str, object]] = [

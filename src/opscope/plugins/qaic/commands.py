@@ -1,4 +1,4 @@
-"""opscope qaic-compile, opscope qaic-runner"""
+"""opscope qaic-compile, opscope qaic-exec, opscope qaic-runner"""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ examples:
   opscope qaic-compile -model=model.onnx -aic-binary-dir=./binaries -stats-level=70 -aic-pmu-events=3F,70,200
 """
 
+    tool = "qaic-compile"
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         from .flags import COMPILE
 
@@ -29,7 +31,7 @@ examples:
     def run(self, args: Namespace) -> int:
         from . import flags as qaic
 
-        call = qaic.compile_call(args.words)
+        call = qaic.compile_call(args.words, tool=self.tool)
         if call is None:
             return show_help(args)
         say(call.notes)
@@ -42,6 +44,18 @@ examples:
             if folder is not None:
                 print(f"wrote {folder / PROGRAM_FILE}", file=sys.stderr)
         return 0
+
+
+class QaicExecCommand(QaicCompileCommand):
+    """The Cloud AI compiler's command line under its older name: as qaic-compile, but nothing is recorded unless
+    -aic-profiling-type or -stats-level asks for it."""
+
+    examples = """\
+examples:
+  opscope qaic-exec -m=model.onnx -aic-hw -compile-only -aic-binary-dir=./binaries -aic-profiling-type=stats
+"""
+
+    tool = "qaic-exec"
 
 
 class QaicRunnerCommand:
@@ -75,5 +89,6 @@ examples:
 
 COMMANDS = {
     "qaic-compile": QaicCompileCommand(),
+    "qaic-exec": QaicExecCommand(),
     "qaic-runner": QaicRunnerCommand(),
 }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...workflows.execution import RunOutcome
     from ...workflows.model_compiler import Compiled
 
+COMPILER = "qaic-compile"
 DEFAULT_TARGET, SEVERAL_DEVICES_TARGET = "aic100-std", "aic100-ultra"
 
 _SWITCH = Takes.NOTHING
@@ -175,23 +176,23 @@ class RunnerCall:
     notes: tuple[str, ...]
 
 
-def compile_call(words: Sequence[str]) -> CompileCall | None:
+def compile_call(words: Sequence[str], *, tool: str = COMPILER) -> CompileCall | None:
     """None when help is asked for."""
-    found = read_words("qaic-compile", COMPILE, words)
-    return None if found.help else call_of(found)
+    found = read_words(tool, COMPILE, words)
+    return None if found.help else call_of(found, tool=tool)
 
 
-def call_of(found: Words) -> CompileCall:
-    """What the words of the compiler ask for."""
+def call_of(found: Words, *, tool: str = COMPILER) -> CompileCall:
+    """What the words of the compiler ask for; that of old records nothing unless it is asked to."""
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
-        level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL
+        level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL if tool == COMPILER else 0
     partition = _partition(found)
     symbols = _symbols(found) | _shapes(found)
     half = found.on("half")
     return CompileCall(
-        model=Path(_needed(found, "model", "qaic-compile", "-model=MODEL")),
-        output=Path(_needed(found, "output", "qaic-compile", "-aic-binary-dir=DIR")),
+        model=Path(_needed(found, "model", tool, "-model=MODEL")),
+        output=Path(_needed(found, "output", tool, "-aic-binary-dir=DIR")),
         target=found.last("target") or _default_target(found, partition),
         options=CompileOptions(
             cores=_cores(found, partition),

@@ -52,7 +52,7 @@ def listed_inputs(programs: Sequence[Program], path: Path) -> dict[str, Array]:
         listed = msgspec.json.decode(path.read_bytes(), type=_Listed)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a JSON file") from error
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
             f'{path}: {printable(str(error))}; expected {{"IO-files": [[{{"path": …, "map-to": …}}]]}}'
         ) from error
@@ -68,6 +68,8 @@ def listed_inputs(programs: Sequence[Program], path: Path) -> dict[str, Array]:
 
 def _by_name(program: Program, entries: Sequence[_Entry], path: Path) -> dict[str, Array]:
     ports = {port[0]: port for port in program.inputs}
+    if not entries:
+        raise UsageError(f"{path}: gives no input; expected one for each of {', '.join(map(printable, ports))}")
     found: dict[str, Array] = {}
     for entry in entries:
         if entry.map_to not in ports:

@@ -15,6 +15,7 @@ MANIFEST = Manifest(
     faces=(Face("Session", ".session:Session"),),
     verbs=(
         Verb("qaic-compile", "Cloud AI command line: compile", ".commands"),
+        Verb("qaic-exec", "Cloud AI command line: compile, by its older name", ".commands"),
         Verb("qaic-runner", "Cloud AI command line: run", ".commands"),
         Verb("qaic-opstats", "Cloud AI command line: decode", same_as="opstats"),
     ),

@@ -257,6 +257,12 @@ def test_outputs_are_those_of_the_given_input(
     assert run("qaic-runner", "-t", built, "-n", 1, *latency, f"--write-output-dir={out}") == 0
     assert [file.suffix for file in stats.iterdir()] == [".txt"]
     capsys.readouterr()
+    (tmp_path / "none.json").write_text('{"IO-files": [[{"path": "y.raw", "io-direction": "out", "map-to": "y"}]]}')
+    assert run("qaic-runner", "-t", built, f"--aic-batch-json-input={tmp_path / 'none.json'}") == 2
+    assert "none.json: gives no input; expected one for each of x" in capsys.readouterr().err
+    (tmp_path / "none.json").write_bytes(b'{"IO-files": [[{"path": "\xbc"}]]}')
+    assert run("qaic-runner", "-t", built, f"--aic-batch-json-input={tmp_path / 'none.json'}") == 2
+    assert "none.json: 'utf-8' codec can't decode byte 0xbc" in capsys.readouterr().err
     (tmp_path / "short.raw").write_bytes(b"abcd")
     assert run("qaic-runner", "-t", built, "-i", tmp_path / "short.raw", f"--write-output-dir={tmp_path}") == 2
     assert "short.raw: 4 bytes; expected 8192 for input 'x', f32 of 1x64x32" in capsys.readouterr().err

@@ -123,6 +123,19 @@ def test_profiling_of_old_compiles_operator_statistics_in() -> None:
     assert compiled("-aic-profiling-type=stats", "-stats-level=50").options.stats_level == 50
 
 
+def test_the_compiler_under_its_older_name_records_nothing_unless_asked() -> None:
+    def level(*words: str) -> int:
+        call = compile_call([*MODEL, *words], tool="qaic-exec")
+        assert call is not None
+        return call.options.stats_level
+
+    assert (level(), level("-aic-profiling-type=stats"), level("-stats-level=50")) == (0, 70, 50)
+    with pytest.raises(UsageError, match=r"^qaic-exec: -aic-hww: no such flag; expected -aic-hw"):
+        level("-aic-hww")
+    with pytest.raises(UsageError, match=r"^qaic-exec: no -model; expected -model=MODEL$"):
+        compile_call([], tool="qaic-exec")
+
+
 def test_symbols_set_the_dimensions_that_the_model_names() -> None:
     call = compiled("-onnx-define-symbol=batch_size,8", "-onnx-define-symbol=seq_len,128", "-shape=x=1x3x48x320")
     assert call.options.shapes == {"batch_size": (8,), "seq_len": (128,), "x": (1, 3, 48, 320)}

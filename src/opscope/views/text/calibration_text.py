@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import log
 
-from ...calibration.calibrate import Calibrated, Prediction
-from ...calibration.errors import (
+from ...calibration.accuracy import (
     BY,
     GroupErrors,
     MovedFigure,
@@ -17,6 +16,7 @@ from ...calibration.errors import (
     ruled_by,
     unexplained,
 )
+from ...calibration.calibrate import Calibrated, Prediction
 from ...calibration.quantities import Quantity
 from ...calibration.validate import of_quantities
 from ...core.units import UNKNOWN

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from .graph.graph import Graph
     from .machine.entry import CatalogueEntry
     from .machine.target import Target
-    from .readers.torch import TorchModel
     from .recording.finding import Findings, LawCheck
     from .recording.quantized import Quantized
     from .recording.run import Run
@@ -82,8 +81,9 @@ def read(
     `dynamic_shapes` are those of torch.export.
     """
     from .readers import graph_of
+    from .readers.torch import given_model
 
-    given = _given(model, example_inputs, dynamic_shapes)
+    given = given_model(model, example_inputs, dynamic_shapes)
     return graph_of(given, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
 
 
@@ -105,11 +105,12 @@ def report(
         >>> report.totals.latency_s.value, report.memory.peak_bytes
     """
     from .estimate.build_report import report_model
+    from .readers.torch import given_model
 
     inputs, place, asked = _in_place(example_inputs, target, options)
     if place is None:
         raise UsageError("report: no target; expected report(file, target), or report(module, example_inputs, target)")
-    return report_model(_given(model, inputs, dynamic_shapes), place, chosen(ReportOptions, asked, named))
+    return report_model(given_model(model, inputs, dynamic_shapes), place, chosen(ReportOptions, asked, named))
 
 
 def styled_report(
@@ -224,10 +225,11 @@ def profile(
         >>> found.run.summary.latency.value_ns
     """
     from .changes.profile_model import profile_by
+    from .readers.torch import given_model
     from .rewrites.editors import can_advise
 
     inputs, place, _ = _in_place(example_inputs, target, None)
-    file = _given(model, inputs, dynamic_shapes)
+    file = given_model(model, inputs, dynamic_shapes)
     names_rewrites = advise and isinstance(file, Path) and can_advise(file)
     if named:
         options = (
@@ -429,19 +431,15 @@ def import_profile(
     not tell. `align` says how a power log is aligned with the timeline or the run that is given with it: clock, marker
     or activity.
     """
-    from .core.provenance import Provenance
-    from .importers.power_join import Align
     from .workflows.importing import import_files
 
-    if provenance is not None and provenance not in list(Provenance):
-        raise UsageError(f"provenance {provenance!r}: not known; expected one of {', '.join(Provenance)}")
     return import_files(
         [Path(file) for file in files],
         _path(run),
         form=form,
-        provenance=None if provenance is None else Provenance(provenance),
+        provenance=provenance,
         clock_hz=clock_hz,
-        align=None if align is None else Align(align),
+        align=align,
         command=tuple(command),
         created=_when(created),
     )
@@ -508,13 +506,3 @@ def _in_place(
 
 def _file(model: Model) -> Path | Graph:
     return Path(model) if isinstance(model, str) else model
-
-
-def _given(model: Model | Module, example_inputs: object, dynamic_shapes: object) -> Path | Graph | TorchModel:
-    from .readers.torch import is_torch, torch_model
-
-    if is_torch(model):
-        return torch_model(model, example_inputs, dynamic_shapes=dynamic_shapes)
-    if example_inputs is not None or dynamic_shapes is not None:
-        raise UsageError(f"{model}: example inputs are for a module of PyTorch; expected them with one, or none")
-    return _file(model)

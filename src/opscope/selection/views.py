@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from ..core.errors import printable
 from ..core.json_files import PRODUCER, write_json
@@ -21,7 +21,7 @@ from ..core.units import (
 from ..fleet.schema import OK
 from ..machine.entry import WHY
 from ..views.markdown import safe, table
-from ..views.text.columns import columns
+from ..views.table import LEFT, Column, known_columns, markdown_table, text_table
 from .rows import Bakeoff, BakeoffRow
 
 SCHEMA = "opscope.bakeoff/1"
@@ -31,15 +31,6 @@ KINDS_WORDS = (
     "numbers of different kinds are not comparable digit by digit, and each kind is ranked alone: a vendor's model, "
     "a fit to measurements and formulas are off in ways of their own"
 )
-
-
-class Column(NamedTuple):
-    """Of the table."""
-
-    head: str
-    text: Callable[[BakeoffRow], str]
-    align: str = ">"
-    limit: int | None = None
 
 
 def fits_text(row: BakeoffRow) -> str:
@@ -84,27 +75,21 @@ def error_text(row: BakeoffRow) -> str:
     return "exact" if row.copy.cosine == 1 else UNKNOWN
 
 
-COLUMNS = (
-    Column("", lambda row: FRONT if row.is_on_front else "", "<"),
-    Column("chip", lambda row: row.target, "<", 30),
-    Column("told by", lambda row: row.backend, "<"),
-    Column("precision", lambda row: row.precision, "<"),
+COLUMNS: Sequence[Column[BakeoffRow]] = (
+    Column("", lambda row: FRONT if row.is_on_front else "", LEFT),
+    Column("chip", lambda row: row.target, LEFT, 30),
+    Column("told by", lambda row: row.backend, LEFT),
+    Column("precision", lambda row: row.precision, LEFT),
     Column("latency", latency_text),
     Column("peak memory", lambda row: format_bytes(row.peak_bytes)),
-    Column("fits", fits_text, "<", 26),
+    Column("fits", fits_text, LEFT, 26),
     Column("energy", energy_text),
     Column("NPU time", lambda row: format_percent(row.time_share, 0)),
     Column("NPU ops", lambda row: format_percent(row.op_share, 0)),
-    Column("ops on the CPU", cpu_text, "<", 24),
+    Column("ops on the CPU", cpu_text, LEFT, 24),
     Column("compile", lambda row: format_seconds(row.compile_s)),
     Column("copy error", error_text),
 )
-
-
-def known_columns(rows: Sequence[BakeoffRow]) -> tuple[list[Column], list[str]]:
-    """Columns in which anything is known, and the heads of the others."""
-    kept = [column for column in COLUMNS if not column.head or any(column.text(row) != UNKNOWN for row in rows)]
-    return kept, [column.head for column in COLUMNS if column not in kept]
 
 
 def head_line(found: Bakeoff) -> str:
@@ -121,7 +106,8 @@ def words_below(found: Bakeoff) -> Iterator[str]:
         yield f"{FRONT} {FRONT_WORDS}"
     if len(found.kinds) > 1:
         yield KINDS_WORDS
-    _, missing = known_columns(timed)
+    kept = known_columns(COLUMNS, timed)
+    missing = [column.head for column in COLUMNS if column not in kept]
     if timed and missing:
         yield f"nothing is known here of: {', '.join(missing)}"
     yield from _grouped("times", ((row, row.basis) for row in timed))
@@ -148,12 +134,8 @@ class BakeoffText:
 
     def render(self, found: Bakeoff, out: TextIO) -> None:
         print(f"{printable(head_line(found), 300)}\n", file=out)
-        kept, _ = known_columns([row for rows in found.kinds.values() for row in rows])
         timed = [row for rows in found.kinds.values() for row in rows]
-        limits = {place: column.limit for place, column in enumerate(kept) if column.limit is not None}
-        grid = [[column.text(row) for column in kept] for row in timed]
-        align = "".join(column.align for column in kept)
-        lines = iter(columns([column.head for column in kept], grid, align=align, limits=limits) if timed else ())
+        lines = iter(text_table(known_columns(COLUMNS, timed), timed) if timed else ())
         for line in islice(lines, 2):
             print(line, file=out)
         for kind, rows in found.kinds.items():
@@ -174,11 +156,9 @@ class BakeoffMarkdown:
 
     def render(self, found: Bakeoff, out: TextIO) -> None:
         print(f"## {safe(head_line(found))}", file=out)
-        kept, _ = known_columns([row for rows in found.kinds.values() for row in rows])
+        kept = known_columns(COLUMNS, [row for rows in found.kinds.values() for row in rows])
         for kind, rows in found.kinds.items():
-            right = [place for place, column in enumerate(kept) if column.align == ">"]
-            lines = table([column.head for column in kept], [[c.text(row) for c in kept] for row in rows], right=right)
-            print("", f"### {kind} – {WHY[kind]}", "", *lines[:-1], sep="\n", file=out)
+            print("", f"### {kind} – {WHY[kind]}", "", *markdown_table(kept, rows), sep="\n", file=out)
         if found.without:
             cells = [(each.target, each.backend, each.precision, why(each)) for each in found.without]
             lines = table(("chip", "told by", "precision", ""), cells, limit=1000)

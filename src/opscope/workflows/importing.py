@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
-from ..core.errors import ImportFileError, ModelError, UsageError
+from ..core.errors import ImportFileError, ModelError, UsageError, printable
 from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
 from ..importers import combine, reading
@@ -20,15 +22,17 @@ from ..recording.recording_file import read_recording
 from ..recording.run import Run
 from .record import Recorded, analysed, run_of
 
+Word = TypeVar("Word", bound=StrEnum)
+
 
 def import_files(
     files: Sequence[Path],
     folder: Path | None,
     *,
     form: str | None,
-    provenance: Provenance | None,
+    provenance: str | None,
     clock_hz: float | None = None,
-    align: Align | None = None,
+    align: str | None = None,
     command: tuple[str, ...],
     created: str,
 ) -> Recorded:
@@ -36,26 +40,34 @@ def import_files(
 
     A folder of a run among them is one of the parts: a log of power is laid over it.
     """
+    obtained, aligned = _word(Provenance, "provenance", provenance), _word(Align, "align", align)
     runs = [_run_part(path) for path in files if path.is_dir()]
     if runs and len(runs) < len(files):
         logs = read_profiles([path for path in files if not path.is_dir()], form=form)
         sha256 = runs[0][0].info.sha256
-        whole = combine.combine([*(part for _, part in runs), *logs], align)
+        whole = combine.combine([*(part for _, part in runs), *logs], aligned)
         return analysed(whole, folder, command=command, created=created, sha256=sha256)
     kinds = {path: reading.head_of(path)[:8] for path in files}
     if {PROGRAM_MAGIC, STATS_MAGIC} & set(kinds.values()):
         return _import_captures(kinds, folder, command=command, created=created)
     try:
-        recording = combine.combine(read_profiles(files, form=form), align)
+        recording = combine.combine(read_profiles(files, form=form), aligned)
     except UnknownFormatError:
         for path in files:
             _refuse_model(path)
         raise
     if clock_hz is not None:
         recording = combine.with_clock(recording, clock_hz)
-    if provenance is not None:
-        recording = replace(recording, provenance=provenance, trace=replace(recording.trace, provenance=provenance))
+    if obtained is not None:
+        recording = replace(recording, provenance=obtained, trace=replace(recording.trace, provenance=obtained))
     return analysed(recording, folder, command=command, created=created, sha256=None)
+
+
+def _word(kind: type[Word], name: str, text: str | None) -> Word | None:
+    """One of the words that an argument may be; None: nothing was said."""
+    if text is not None and text not in list(kind):
+        raise UsageError(f"{name} {printable(text)!r}: not known; expected one of {', '.join(kind)}")
+    return None if text is None else kind(text)
 
 
 def _run_part(folder: Path) -> tuple[Run, Recording]:

@@ -219,6 +219,10 @@ print(*sorted(name for name in plugins if "." in name and not name.endswith(".ma
         ),
         (["import", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),
         (["analyze", str(SAMPLES / "tensorrt_profile.json")], "tables.tensorrt"),
+        (
+            ["compare", str(SAMPLES / "tensorrt_profile.json"), str(SAMPLES / "tensorrt_profile.json")],
+            "tables.tensorrt",
+        ),
     ],
 )
 def test_no_code_of_a_plug_in_is_loaded_that_is_not_used(

@@ -11,16 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ...core.errors import UsageError
 from ...graph.graph import Graph
 from .export import for_inference, quiet, structure, write_onnx
 from .model import TorchModel, call_key, is_exporting, is_torch, torch_model
 from .sources import load, name_of
 
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.nn import Module
+
 __all__ = [
     "TorchModel",
     "call_key",
     "for_inference",
+    "given_model",
     "is_exporting",
     "is_torch",
     "load",
@@ -32,6 +39,17 @@ __all__ = [
 ]
 
 FRAMEWORK = "PyTorch"
+
+
+def given_model(
+    model: str | Path | Graph | Module | ExportedProgram, example_inputs: object, dynamic_shapes: object
+) -> Path | Graph | TorchModel:
+    """A module with what torch.export is called with; a file or a graph as it is, and without these."""
+    if is_torch(model):
+        return torch_model(model, example_inputs, dynamic_shapes=dynamic_shapes)
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise UsageError(f"{model}: example inputs are for a module of PyTorch; expected them with one, or none")
+    return Path(model) if isinstance(model, str) else model
 
 
 def read_torch(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from ...calibration.accuracy import BY
 from ...calibration.calibrate import Calibrated, Prediction, judged
-from ...calibration.errors import BY
 from ...calibration.quantities import Quantity
 from ...calibration.validate import grouped, of_quantities
 from ...machine.catalogue import figures

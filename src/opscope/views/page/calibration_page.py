@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ... import __version__
-from ...calibration.calibrate import Calibrated, Prediction
-from ...calibration.errors import (
+from ...calibration.accuracy import (
     BY,
     GroupErrors,
     MovedFigure,
@@ -18,6 +17,7 @@ from ...calibration.errors import (
     ruled_by,
     unexplained,
 )
+from ...calibration.calibrate import Calibrated, Prediction
 from ...core.units import UNKNOWN
 from ..text.calibration_text import headline
 from .contract import (

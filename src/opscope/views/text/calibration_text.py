@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import log
 
-from ...calibration.calibrate import Calibrated, Prediction
-from ...calibration.errors import (
+from ...calibration.accuracy import (
     BY,
     GroupErrors,
+    MovedFigure,
     errors_by,
     group_errors,
     moved_figures,
@@ -16,9 +16,11 @@ from ...calibration.errors import (
     ruled_by,
     unexplained,
 )
+from ...calibration.calibrate import Calibrated, Prediction
 from ...calibration.quantities import Quantity
 from ...calibration.validate import of_quantities
 from ...core.units import UNKNOWN
+from ..table import LEFT, Column, text_table
 from .columns import columns
 
 MOST_GROUPS = 40
@@ -70,20 +72,17 @@ def _errors(rows: Sequence[Prediction], quantity: Quantity) -> Iterator[str]:
 
 
 def _table(heading: str, groups: Sequence[GroupErrors]) -> Iterator[str]:
-    cells = [
-        (
-            name or UNKNOWN,
-            str(found.rows),
-            f"{found.median_error:.1%}",
-            f"{found.p90_error:.0%}",
-            f"{bias:+.1%}",
-            UNKNOWN if found.coverage is None else f"{found.coverage:.0%}",
-            f"x {width:.2f}",
-        )
-        for name, found, bias, width in groups
-    ]
-    header = (heading, "rows", "median error", "p90", "bias", "in range", "width")
-    yield from columns(header, cells, align="<>>>>>>", limits={})
+    yield from text_table((Column(heading, lambda group: group.name or UNKNOWN, LEFT), *_ERRORS), groups)
+
+
+_ERRORS: Sequence[Column[GroupErrors]] = (
+    Column("rows", lambda group: str(group.judged.rows)),
+    Column("median error", lambda group: f"{group.judged.median_error:.1%}"),
+    Column("p90", lambda group: f"{group.judged.p90_error:.0%}"),
+    Column("bias", lambda group: f"{group.bias:+.1%}"),
+    Column("in range", lambda group: UNKNOWN if group.judged.coverage is None else f"{group.judged.coverage:.0%}"),
+    Column("width", lambda group: f"x {group.width:.2f}"),
+)
 
 
 def calibrated_text(found: Calibrated) -> Iterator[str]:
@@ -98,7 +97,7 @@ def calibrated_text(found: Calibrated) -> Iterator[str]:
         yield from left[:WORST]
         yield ""
     yield "figures, by how far they moved"
-    yield from _moved(found)
+    yield from text_table(_FIGURES, moved_figures(found)[:MOST_FIGURES])
     wide = next_measurements(found)
     if wide:
         yield ""
@@ -113,16 +112,10 @@ def headline(found: Calibrated) -> str:
     return f"{told.rows} measurements of {told.networks} networks{chips}; errors are those of {whose}"
 
 
-def _moved(found: Calibrated) -> Iterator[str]:
-    cells = [
-        (
-            key,
-            f"{before:,.4g}",
-            f"{after.value:,.4g}",
-            f"{after.smallest:,.4g} – {after.largest:,.4g}",
-            f"{seen:.0%}",
-        )
-        for key, before, after, seen in moved_figures(found)[:MOST_FIGURES]
-    ]
-    header = ("figure", "data sheet", "fitted", "range", "most of a row")
-    yield from columns(header, cells, align="<>>>>", limits={})
+_FIGURES: Sequence[Column[MovedFigure]] = (
+    Column("figure", lambda moved: moved.key, LEFT),
+    Column("data sheet", lambda moved: f"{moved.data_sheet:,.4g}"),
+    Column("fitted", lambda moved: f"{moved.fitted.value:,.4g}"),
+    Column("range", lambda moved: f"{moved.fitted.smallest:,.4g} – {moved.fitted.largest:,.4g}"),
+    Column("most of a row", lambda moved: f"{moved.seen:.0%}"),
+)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_latency, format_ns, format_percent
-from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings, LawCheck, PathStep
+from ...recording.finding import (
+    OTHER_BOUND,
+    UPPER_BOUND,
+    EngineUse,
+    Finding,
+    Findings,
+    LawCheck,
+    PathStep,
+    RollupRow,
+)
 from ...recording.run import Run
 from ...recording.summary import NO_OP_NAME
-from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
+from ..table import LEFT, Column, text_table
+from .columns import Style, bar, pairs, unknown_lines, with_origin
 from .trial_rows import trial_rows, tried_again
 
 _BAR_WIDTH = 32
@@ -129,60 +139,24 @@ class FindingsText:
         worst: dict[str, str] = {}
         for wait in findings.waits:
             worst.setdefault(wait.engine, wait.cause)
-        rows = [
-            (
-                use.engine,
-                str(use.lanes),
-                format_percent(use.utilization),
-                bar(use.utilization or 0.0, 16),
-                format_ns(use.wait_ns),
-                format_ns(use.idle_ns),
-                worst.get(use.engine, ""),
-            )
-            for use in findings.engines[: self.top]
-        ]
-        yield from columns(
-            ("engine", "lanes", "busy", "", "waits", "idle", "waits most for"),
-            rows,
-            align="<>><>><",
-            limits={0: 32, 6: 32},
-        )
+        last = Column[EngineUse]("waits most for", lambda use: worst.get(use.engine, ""), LEFT, 32)
+        yield from text_table((*_ENGINES, last), findings.engines[: self.top])
 
     def _rollup(self, findings: Findings) -> Iterator[str]:
         """Ops added up by what the user asked for."""
         rollup = findings.rollup(self.by)
         if rollup is None or not rollup.rows:
             return
-        rows = [
-            (
-                row.name,
-                format_count(row.ops),
-                format_ns(row.busy_ns),
-                format_percent(row.share),
-                bar(row.share or 0.0, 12),
-                format_ns(row.path_ns),
-                format_count(row.macs),
-                format_bytes(row.moved_bytes),
-            )
-            for row in rollup.rows[: self.top]
-        ]
-        header = (self.by, "ops", "busy", "share", "", "on path", "MACs", "moved")
-        yield from columns(header, rows, align="<>>><>>>", limits={0: 46})
-        if len(rollup.rows) > len(rows):
-            yield f"… and {len(rollup.rows) - len(rows):,} more"
+        yield from text_table((Column(self.by, lambda row: row.name, LEFT, 46), *_ROLLUP), rollup.rows[: self.top])
+        if len(rollup.rows) > self.top:
+            yield f"… and {len(rollup.rows) - self.top:,} more"
 
     def _steps(self, findings: Findings) -> Iterator[str]:
         if not findings.path:
             yield "Critical path: the run has no timeline"
             return
         yield self.style("Critical path", "strong") + f" ({len(findings.path):,} steps)"
-        rows = [self._step(step) for step in findings.path]
-        yield from columns(("at", "for", "cause", "op", "after"), rows, align=">><<<", limits={3: 44, 4: 56})
-
-    def _step(self, step: PathStep) -> tuple[str, ...]:
-        name = step.op or ("(gap)" if step.span is None else NO_OP_NAME)
-        shown = f"(gap before) {name}" if step.span is None and step.op else name
-        return (format_ns(step.start_ns), format_ns(step.end_ns - step.start_ns), step.cause, shown, step.after)
+        yield from text_table(_STEPS, findings.path)
 
     def _caught(self, run: Run, findings: Findings) -> Iterator[str]:
         """How much of the time was recorded, and what was lost."""
@@ -204,6 +178,40 @@ class FindingsText:
             yield "Checks: " + check_line(findings.checks, self.style)
         for note in findings.notes:
             yield self.style(f"note: {printable(note, 200)}", "faint")
+
+
+_ENGINES: Sequence[Column[EngineUse]] = (
+    Column("engine", lambda use: use.engine, LEFT, 32),
+    Column("lanes", lambda use: str(use.lanes)),
+    Column("busy", lambda use: format_percent(use.utilization)),
+    Column("", lambda use: bar(use.utilization or 0.0, 16), LEFT),
+    Column("waits", lambda use: format_ns(use.wait_ns)),
+    Column("idle", lambda use: format_ns(use.idle_ns)),
+)
+_ROLLUP: Sequence[Column[RollupRow]] = (
+    Column("ops", lambda row: format_count(row.ops)),
+    Column("busy", lambda row: format_ns(row.busy_ns)),
+    Column("share", lambda row: format_percent(row.share)),
+    Column("", lambda row: bar(row.share or 0.0, 12), LEFT),
+    Column("on path", lambda row: format_ns(row.path_ns)),
+    Column("MACs", lambda row: format_count(row.macs)),
+    Column("moved", lambda row: format_bytes(row.moved_bytes)),
+)
+
+
+def _step_name(step: PathStep) -> str:
+    """The op of a step, or the one that a gap comes before."""
+    name = step.op or ("(gap)" if step.span is None else NO_OP_NAME)
+    return f"(gap before) {name}" if step.span is None and step.op else name
+
+
+_STEPS: Sequence[Column[PathStep]] = (
+    Column("at", lambda step: format_ns(step.start_ns)),
+    Column("for", lambda step: format_ns(step.end_ns - step.start_ns)),
+    Column("cause", lambda step: step.cause, LEFT),
+    Column("op", _step_name, LEFT, 44),
+    Column("after", lambda step: step.after, LEFT, 56),
+)
 
 
 def check_line(checks: tuple[LawCheck, ...], style: Style) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import (
@@ -18,14 +18,10 @@ from ...core.units import (
     format_percent,
 )
 from ...recording.language_model import LanguageModel, Ranged, TokenPoint, scaled
-from ..markdown import safe, table
-from .columns import columns
+from ..markdown import safe
+from ..table import LEFT, Column, known_columns, markdown_table, text_table
 
-
-class _Column(NamedTuple):
-    head: str
-    text: Callable[[TokenPoint], str]
-    align: str = ">"
+_Column = Column[TokenPoint]
 
 
 def time_text(found: Ranged | None) -> str:
@@ -84,7 +80,7 @@ def tables(found: LanguageModel) -> Iterator[tuple[str, list[_Column], list[Toke
         ("MEMORY AND ENERGY", _memory(), lambda point: (point.batch, point.context)),
     ):
         rows = list({key(point): point for point in reversed(points)}.values())[::-1]
-        kept = [column for column in heads if any(column.text(point) != UNKNOWN for point in rows)]
+        kept = known_columns(heads, rows)
         if any(column.head not in (*_WHERE, "fits") for column in kept):
             yield heading, kept, rows
 
@@ -108,9 +104,9 @@ def _times(found: LanguageModel) -> list[_Column]:
     return [
         *_where(*_WHERE),
         _Column("first token (TTFT)", lambda point: time_text(point.ttft_ms)),
-        _Column("prompt bound", lambda point: point.bound_prefill or UNKNOWN, "<"),
+        _Column("prompt bound", lambda point: point.bound_prefill or UNKNOWN, LEFT),
         _Column("next token (TPOT)", lambda point: time_text(point.tpot_ms)),
-        _Column("decode bound", lambda point: point.bound_decode or UNKNOWN, "<"),
+        _Column("decode bound", lambda point: point.bound_decode or UNKNOWN, LEFT),
         _Column("tokens/s/user", lambda point: rate_text(point.decode_tokens_per_s_per_user)),
         *several,
     ]
@@ -126,9 +122,9 @@ def _memory() -> list[_Column]:
         _Column("weights", lambda point: format_bytes(point.weight_bytes)),
         _Column("KV cache", lambda point: format_bytes(point.kv_bytes)),
         _Column("of", lambda point: format_bytes(point.capacity_bytes)),
-        _Column("fits", fits_text, "<"),
+        _Column("fits", fits_text, LEFT),
         _Column("energy/token", lambda point: energy_text(point.energy_per_token_mj)),
-        _Column("decode, by block", lambda point: shares_text(point.shares_decode), "<"),
+        _Column("decode, by block", lambda point: shares_text(point.shares_decode), LEFT),
     ]
 
 
@@ -164,9 +160,7 @@ def table_lines(found: LanguageModel) -> list[str]:
     """Every table, with a heading before it and a blank line behind it."""
     lines = []
     for heading, kept, points in tables(found):
-        rows = [[column.text(point) for column in kept] for point in points]
-        align = "".join(column.align for column in kept)
-        lines += [heading, *columns([column.head for column in kept], rows, align=align, limits={}), ""]
+        lines += [heading, *text_table(kept, points), ""]
     return lines
 
 
@@ -176,10 +170,7 @@ class LanguageModelMarkdown:
     def render(self, found: LanguageModel, out: TextIO) -> None:
         print(f"## {safe(head_line(found))}", file=out)
         for heading, kept, points in tables(found):
-            right = [place for place, column in enumerate(kept) if column.align == ">"]
-            rows = [[column.text(point) for column in kept] for point in points]
-            lines = table([column.head for column in kept], rows, right=right)
-            print("", f"### {heading.capitalize()}", "", *lines[:-1], sep="\n", file=out)
+            print("", f"### {heading.capitalize()}", "", *markdown_table(kept, points), sep="\n", file=out)
         for words in words_below(found):
             print(f"\n{safe(words)}", file=out)
 

@@ -8,20 +8,31 @@ from collections.abc import Sequence
 from ...core.provenance import Provenance
 from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent
 from ...recording.recording import OpRecord
-from .columns import bar, columns
+from ..table import LEFT, Column, text_table
+from .columns import bar
 
-_NAMES = {0: 44, 1: 18}
+Columns = Sequence[Column[OpRecord]]
+_NODE = Column[OpRecord]("node", lambda node: node.name, LEFT, 44)
+_TYPE = Column[OpRecord]("type", lambda node: node.type or node.placed, LEFT, 18)
+_CYCLES = Column[OpRecord]("cycles", lambda node: format_count(node.cycles))
+_TIME = Column[OpRecord]("time", lambda node: format_ns(node.time_ns))
+_SHARE = Column[OpRecord]("share", lambda node: format_percent(node.path_share))
+_BAR = Column[OpRecord]("", lambda node: bar(node.path_share or 0, 10), LEFT)
 
 
 def node_table(nodes: Sequence[OpRecord]) -> list[str]:
     """Lines of a table."""
+    return text_table(_columns(nodes), nodes)
+
+
+def _columns(nodes: Sequence[OpRecord]) -> Columns:
     if any(node.low_ns is not None for node in nodes):
-        return _samples(nodes)
+        return _SAMPLES
     if any(node.bound for node in nodes):
-        return _resources(nodes)
+        return _of_resources(nodes)
     if any(node.cycles is not None for node in nodes):
         return _counted(nodes)
-    return _engines(nodes)
+    return _of_engines(nodes)
 
 
 def what_is_known(nodes: Sequence[OpRecord], provenance: Provenance) -> str:
@@ -37,89 +48,76 @@ def is_timed(nodes: Sequence[OpRecord]) -> bool:
     return any(node.time_ns is not None for node in nodes)
 
 
-def _samples(nodes: Sequence[OpRecord]) -> list[str]:
-    """Measured again and again."""
-    header = ("node", "type", "time", "10th", "90th", "share", "", "")
-    rows = [
-        (
-            n.name,
-            n.type or n.placed,
-            format_ns(n.time_ns),
-            format_ns(n.low_ns),
-            format_ns(n.high_ns),
-            format_percent(n.path_share),
-            bar(n.path_share or 0, 10),
-            _how(n),
-        )
-        for n in nodes
-    ]
-    return columns(header, rows, align="<<>>>><<", limits=_NAMES | {7: 60})
-
-
 def _how(node: OpRecord) -> str:
     """What ran, and for how many others, in a few words."""
     more = f"+ {len(node.covers)} fused" if node.covers else ""
     return "; ".join(filter(None, (node.reason, more)))
 
 
-def _resources(nodes: Sequence[OpRecord]) -> list[str]:
+_SAMPLES: Columns = (  # measured again and again
+    _NODE,
+    _TYPE,
+    _TIME,
+    Column("10th", lambda node: format_ns(node.low_ns)),
+    Column("90th", lambda node: format_ns(node.high_ns)),
+    _SHARE,
+    _BAR,
+    Column("", _how, LEFT, 60),
+)
+
+
+WAITS: Columns = (  # of what the foreground thread does
+    _NODE,
+    _TYPE,
+    _TIME._replace(head="wall"),
+    Column("wait", lambda node: format_ns(node.wait_ns)),
+    Column("overlap", lambda node: format_ns(node.overlap_ns)),
+    Column("alone", lambda node: format_ns((node.time_ns or 0) - (node.overlap_ns or 0))),
+    _SHARE._replace(head="path"),
+)
+
+
+def _of_resources(nodes: Sequence[OpRecord]) -> Columns:
     """Cycles that each resource alone would take; the longest binds."""
-    names = list(dict.fromkeys(name for node in nodes for name in node.busy_cycles))
-    header = ("op", "type", "cycles", "time", "share", "", *names, "bound by", "memory")
-    rows = [
-        (
-            n.name,
-            n.type or n.placed,
-            format_count(n.cycles),
-            format_ns(n.time_ns),
-            format_percent(n.path_share),
-            bar(n.path_share or 0, 10),
-            *(UNKNOWN if n.cycles is None else format_count(n.busy_cycles.get(name, 0)) for name in names),
-            n.bound or UNKNOWN,
-            format_bytes(n.memory_bytes),
-        )
-        for n in nodes
-    ]
-    return columns(header, rows, align="<<>>><" + ">" * len(names) + "<>", limits=_NAMES)
+    names = dict.fromkeys(name for node in nodes for name in node.busy_cycles)
+
+    def cycles(name: str) -> Column[OpRecord]:
+        return Column(name, lambda n: UNKNOWN if n.cycles is None else format_count(n.busy_cycles.get(name, 0)))
+
+    bound = Column[OpRecord]("bound by", lambda node: node.bound or UNKNOWN, LEFT)
+    memory = Column[OpRecord]("memory", lambda node: format_bytes(node.memory_bytes))
+    return (_NODE._replace(head="op"), _TYPE, _CYCLES, _TIME, _SHARE, _BAR, *map(cycles, names), bound, memory)
 
 
-def _counted(nodes: Sequence[OpRecord]) -> list[str]:
+def _counted(nodes: Sequence[OpRecord]) -> Columns:
     """A device's own table: cycles as it counted them."""
     total = sum(node.cycles or 0 for node in nodes)
-    rows = [
-        (n.name, n.type, format_count(n.cycles), format_percent((n.cycles or 0) / total if total else None))
-        for n in nodes
-    ]
-    return columns(("node", "type", "cycles", "share"), rows, align="<<>>", limits={0: 60, 1: 18})
+    share = Column[OpRecord]("share", lambda n: format_percent((n.cycles or 0) / total if total else None))
+    return _NODE._replace(limit=60), _TYPE._replace(text=lambda node: node.type), _CYCLES, share
 
 
-def _busiest(nodes: Sequence[OpRecord]) -> list[str]:
-    """Engines, the one with most cycles first."""
-    cycles: Counter[str] = Counter()
+def _of_engines(nodes: Sequence[OpRecord]) -> Columns:
+    """Engines of an accelerator, the one with most cycles first, and bytes of its outer memory."""
+    busy: Counter[str] = Counter()
     for node in nodes:
-        cycles.update(node.busy_cycles)
-    return [name for name, _ in cycles.most_common()]
+        busy.update(node.busy_cycles)
 
-
-def _engines(nodes: Sequence[OpRecord]) -> list[str]:
-    """Engines of an accelerator, and bytes of its outer memory."""
-    names = _busiest(nodes)
-    header = ("node", "type", "wall", "path", "", *(f"{name} cyc" for name in names), "outer rd", "outer wr", "engines")
-    rows = [
-        (
-            n.name,
-            n.type or n.placed,
-            format_ns(n.time_ns),
-            format_percent(n.path_share),
-            bar(n.path_share or 0, 10),
-            *(UNKNOWN if n.time_ns is None else format_count(n.busy_cycles.get(name, 0)) for name in names),
-            format_bytes(n.outer_read_bytes),
-            format_bytes(n.outer_write_bytes),
-            ",".join(n.engines),
+    def cycles(name: str) -> Column[OpRecord]:
+        return Column(
+            f"{name} cyc", lambda n: UNKNOWN if n.time_ns is None else format_count(n.busy_cycles.get(name, 0))
         )
-        for n in nodes
-    ]
-    return columns(header, rows, align="<<>><" + ">" * len(names) + ">><", limits=_NAMES)
+
+    return (
+        _NODE,
+        _TYPE,
+        _TIME._replace(head="wall"),
+        _SHARE._replace(head="path"),
+        _BAR,
+        *(cycles(name) for name, _ in busy.most_common()),
+        Column("outer rd", lambda node: format_bytes(node.outer_read_bytes)),
+        Column("outer wr", lambda node: format_bytes(node.outer_write_bytes)),
+        Column("engines", lambda node: ",".join(node.engines), LEFT),
+    )
 
 
 def imported_table(ops: Sequence[OpRecord], top: int | None) -> list[str]:
@@ -127,17 +125,26 @@ def imported_table(ops: Sequence[OpRecord], top: int | None) -> list[str]:
     whole = sum(op.time_ns or 0 for op in ops)
     ranked = sorted(ops, key=lambda op: (-(op.time_ns or 0), -(op.cycles or 0), -(op.macs or 0)))[:top]
     modelled = any(op.estimated_ns is not None for op in ops)
-    more = ("estimate", "time ÷ est.") if modelled else ("cycles", "MACs")
-    rows = [_imported_row(op, whole, modelled=modelled) for op in ranked]
-    header = ("op", "type", "engine", "time", "share", *more)
-    table = columns(header, rows, align="<<<>>>>", limits={0: 44, 1: 24, 2: 22})
     left = len(ops) - len(ranked)
+    table = text_table((*_imported(whole), *(_MODELLED if modelled else _COUNTS)), ranked)
     return [*table, *([f"… and {left} more"] if left > 0 else [])]
 
 
-def _imported_row(op: OpRecord, whole: int, *, modelled: bool) -> tuple[str, ...]:
-    share = None if op.time_ns is None or not whole else op.time_ns / whole
-    ratio = UNKNOWN if op.ratio is None else f"{op.ratio:,.3g}"
-    counts = (format_ns(op.estimated_ns), ratio) if modelled else (format_count(op.cycles), format_count(op.macs))
-    engine = op.engines[0] if op.engines else UNKNOWN
-    return (op.name, op.type or UNKNOWN, engine, format_ns(op.time_ns), format_percent(share), *counts)
+def _imported(whole_ns: int) -> Columns:
+    def share(op: OpRecord) -> str:
+        return format_percent(None if op.time_ns is None or not whole_ns else op.time_ns / whole_ns)
+
+    return (
+        _NODE._replace(head="op"),
+        Column("type", lambda op: op.type or UNKNOWN, LEFT, 24),
+        Column("engine", lambda op: op.engines[0] if op.engines else UNKNOWN, LEFT, 22),
+        _TIME,
+        Column("share", share),
+    )
+
+
+_COUNTS: Columns = (_CYCLES, Column("MACs", lambda op: format_count(op.macs)))
+_MODELLED: Columns = (
+    Column("estimate", lambda op: format_ns(op.estimated_ns)),
+    Column("time ÷ est.", lambda op: UNKNOWN if op.ratio is None else f"{op.ratio:,.3g}"),
+)

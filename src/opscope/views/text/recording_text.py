@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent, format_seconds
-from ...recording.recording import Metric, OpRecord, Placed, Recording
-from .columns import bar, columns, pairs
-from .recording_ops import imported_table, is_timed, node_table, what_is_known
+from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
+from ...recording.summary import LaneTotal
+from ..table import LEFT, Column, text_table
+from .columns import bar, pairs
+from .recording_ops import WAITS, imported_table, is_timed, node_table, what_is_known
 
 ABOUT = ("about", "totals", "checks")
 EVERYTHING = ("lanes", "nodes", "kernels", "placement", "causes", "stages")
@@ -105,6 +107,16 @@ def _checks(recording: Recording) -> Iterator[str]:
         yield from pairs(marks)
 
 
+_LANES: Sequence[Column[LaneTotal]] = (
+    Column("", lambda lane: lane.name, LEFT),
+    Column("busy", lambda lane: format_percent(lane.utilization)),
+    Column("", lambda lane: bar(lane.utilization, 20), LEFT),
+    Column("busy", lambda lane: format_ns(lane.busy_ns)),
+    Column("wait", lambda lane: format_ns(lane.wait_ns)),
+    Column("idle", lambda lane: format_ns(lane.idle_ns)),
+)
+
+
 def _lanes(recording: Recording) -> Iterator[str]:
     """Shares of the time as the source divides it, and how busy each lane is."""
     if recording.path_shares:
@@ -114,18 +126,7 @@ def _lanes(recording: Recording) -> Iterator[str]:
         yield ""
     if recording.lanes:
         yield f"threads and engines – {recording.provenance}"
-        rows = [
-            (
-                lane.name,
-                format_percent(lane.utilization),
-                bar(lane.utilization, 20),
-                format_ns(lane.busy_ns),
-                format_ns(lane.wait_ns),
-                format_ns(lane.idle_ns),
-            )
-            for lane in recording.lanes
-        ]
-        yield from columns(("", "busy", "", "busy", "wait", "idle"), rows, align="<><>>>", limits={})
+        yield from text_table(_LANES, recording.lanes)
 
 
 def _nodes(recording: Recording, top: int | None) -> Iterator[str]:
@@ -166,21 +167,20 @@ def _waits(recording: Recording, top: int | None) -> Iterator[str]:
     if not is_timed(nodes):
         return
     yield f"waits and overlap ({which}) – {recording.provenance}"
-    header = ("node", "type", "wall", "wait", "overlap", "alone", "path")
-    rows = [
-        (
-            n.name,
-            n.type or n.placed,
-            format_ns(n.time_ns),
-            format_ns(n.wait_ns),
-            format_ns(n.overlap_ns),
-            format_ns((n.time_ns or 0) - (n.overlap_ns or 0)),
-            format_percent(n.path_share),
-        )
-        for n in nodes
-    ]
-    yield from columns(header, rows, align="<<>>>>>", limits={0: 44, 1: 18})
+    yield from text_table(WAITS, nodes)
     yield "wait: the foreground thread stood before it; overlap: another node was at work too"
+
+
+_KERNELS: Sequence[Column[KernelTotal]] = (
+    Column("kernel", lambda kernel: kernel.name, LEFT, 44),
+    Column("engine", lambda kernel: kernel.engine, LEFT),
+    Column("count", lambda kernel: format_count(kernel.count)),
+)
+_COUNTED: Sequence[Column[KernelTotal]] = (
+    Column("cycles", lambda kernel: format_count(kernel.busy_cycles)),
+    Column("outer memory", lambda kernel: format_bytes(kernel.outer_bytes)),
+    Column("local memory", lambda kernel: format_bytes(kernel.local_bytes)),
+)
 
 
 def _kernels(recording: Recording, top: int | None) -> Iterator[str]:
@@ -188,23 +188,11 @@ def _kernels(recording: Recording, top: int | None) -> Iterator[str]:
     kernels = recording.kernels[:top]
     if any(k.time_ns is not None for k in kernels):
         yield f"kernels ({len(kernels)} of {len(recording.kernels)}) – {recording.provenance}"
-        timed = [(k.name, k.engine, format_count(k.count), format_ns(k.time_ns)) for k in kernels]
-        yield from columns(("kernel", "engine", "count", "time"), timed, align="<<>>", limits={0: 60})
+        time = Column[KernelTotal]("time", lambda kernel: format_ns(kernel.time_ns))
+        yield from text_table((_KERNELS[0]._replace(limit=60), *_KERNELS[1:], time), kernels)
     elif kernels:
         yield f"kernels ({len(kernels)} of {len(recording.kernels)}) – cycles {recording.provenance}"
-        rows = [
-            (
-                k.name,
-                k.engine,
-                format_count(k.count),
-                format_count(k.busy_cycles),
-                format_bytes(k.outer_bytes),
-                format_bytes(k.local_bytes),
-            )
-            for k in kernels
-        ]
-        header = ("kernel", "engine", "count", "cycles", "outer memory", "local memory")
-        yield from columns(header, rows, align="<<>>>>", limits={0: 44})
+        yield from text_table((*_KERNELS, *_COUNTED), kernels)
 
 
 def _placement(recording: Recording) -> Iterator[str]:

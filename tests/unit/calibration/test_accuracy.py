@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from opscope.calibration.accuracy import errors_by, ruled_by, unexplained
 from opscope.calibration.calibrate import Prediction
-from opscope.calibration.errors import errors_by, ruled_by, unexplained
 from opscope.calibration.measurements import Measurement
 
 

@@ -98,8 +98,10 @@ class Prices:
     # ---- an op ----------------------------------------------------------------------------------------------------
 
     def by_op(self, splits: Sequence[Split]) -> list[OpPrice]:
-        """What every op takes, split so, if local memory holds what is needed."""
-        found = []
+        """What every op takes, split so, if local memory holds what is needed. A tensor is exchanged once for all
+        readers that need the same of it, and once converted for all of them.
+        """
+        found, exchanged, converted = [], set[tuple[int, Sharding]](), set[int]()
         for placed, split in zip(self.placed, splits, strict=True):
             own = exchange = converting = 0.0
             if split.needs or not placed.op.inputs:
@@ -107,9 +109,11 @@ class Prices:
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
                     held, prices = splits[self.maker[t]].sharding.made, self.of_input(placed, position)
-                    before = sum(prices.converting(held))
-                    exchange += prices.cycles(held, split.needs[position]) - before
-                    converting += before
+                    need, before = split.needs[position], sum(prices.converting(held))
+                    exchange += 0.0 if (t, need) in exchanged else prices.cycles(held, need) - before
+                    converting += 0.0 if t in converted else before
+                    exchanged.add((t, need))
+                    converted.update([t] if before else [])
             found.append(OpPrice(exchange, converting, own))
         return found
 

@@ -38,7 +38,8 @@ def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vec
     """Cycles until all ops are done, for all parts of the batch that run op by op, given what each takes.
 
     An engine does its ops in order, and one begins when its inputs are there: branches of a network, and parts of a
-    batch, that do not wait for each other share the engines.
+    batch, that do not wait for each other share the engines. What starts an exchange comes in the order of the vector
+    engine, which waits for what is to be sent.
 
         matrix   a    c    d          b, behind a, is on the vector engine; c is not behind b, and d is behind both
         vector        b
@@ -48,7 +49,10 @@ def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vec
     for index, each in enumerate(placed):
         for prices, there in zip(parts, made, strict=True):
             price = prices[index]
-            now = max([there.get(t, 0.0) for t in each.op.inputs], default=0.0) + price.exchange
+            now = max([there.get(t, 0.0) for t in each.op.inputs], default=0.0)
+            if price.exchange:  # a vector thread starts it
+                now = free[vector] = max(now, free.get(vector, 0.0))
+                now += price.exchange
             for engine, cycles in ((vector, price.converting), (each.engine, price.own)):
                 if cycles:
                     now = free[engine] = max(now, free.get(engine, 0.0)) + cycles

@@ -38,8 +38,14 @@ def test_parts_that_are_interleaved_hide_what_each_waits_for() -> None:
     busy = [OpPrice(0, 0, 10), OpPrice(0, 0, 10), OpPrice(0, 0, 20), OpPrice(0, 0, 10)]
     placed = branches()
     alone = [done_after(placed, [part], "vector") for part in (waiting, busy)]
-    assert alone == [70, 40]
-    assert done_after(placed, [waiting, busy], "vector") == 80
+    assert alone == [80, 40]
+    assert done_after(placed, [waiting, busy], "vector") == 100
+
+
+def test_an_exchange_is_started_in_the_order_of_the_vector_engine() -> None:
+    """c could begin at 10 + 20; but the vector thread that sends its input has b to do before, up to 30."""
+    prices = [OpPrice(0, 0, 10), OpPrice(0, 0, 20), OpPrice(20, 0, 10), OpPrice(0, 0, 10)]
+    assert done_after(branches(), [prices], "vector") == 30 + 20 + 10 + 10
 
 
 def test_layouts_are_changed_by_the_vector_engine() -> None:

@@ -64,10 +64,17 @@ class Prices:
     """Prices on one machine, for one graph."""
 
     def __init__(
-        self, graph: Graph, placed: Sequence[Placed], machine: Machine, *, units: int = 1, cores: int | None = None
+        self,
+        graph: Graph,
+        placed: Sequence[Placed],
+        machine: Machine,
+        *,
+        units: int = 1,
+        cores: int | None = None,
+        resident: bool = False,
     ) -> None:
         """`units` of the batch are in the graph, and only one of them has to fit local memory; `cores` of a device
-        take part.
+        take part; `resident`: constants are known to stay in local memory.
         """
         self.using = machine.cores if cores is None else cores
         self.graph, self.placed, self.machine = graph, placed, machine
@@ -87,7 +94,7 @@ class Prices:
         if tiling is not None and local is not None:
             left = local.bytes.value - tiling.buffers.value * self.weight_tile
             self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
-        self.resident = _stays(graph, machine)
+        self.resident = resident or _stays(graph, machine)
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         self.barrier = barrier_cycles(target)

@@ -126,7 +126,7 @@ def price(task: Task, engine: Engine, machine: Machine) -> Cost:
     if machine.lanes > 1:
         alone = _price(task, engine, replace(machine, devices=1, cores=1))
         ways = [alone] if task.op.is_looped else [*ways, alone]
-    if not task.op.is_looped and machine.devices == 1 < machine.cores and not task.images % machine.cores:
+    if not task.op.is_looped and machine.devices == 1 < machine.cores <= task.images:
         ways.append(_price(task, engine, machine, by_images=True))
     shared = min(ways, key=lambda cost: cost.total)
     return Cost((*shared.parts, *_linked(task, machine)))
@@ -188,18 +188,21 @@ def _linked(task: Task, machine: Machine) -> list[Part]:
 def _price(task: Task, engine: Engine, machine: Machine, *, by_images: bool = False) -> Cost:
     """Return the cost of one trip. Engine and memories overlap; launches, layouts and exchanges do not.
 
-    Cores that have images each have nothing to exchange, but all weights enter every one of them.
+    Cores that have images each have nothing to exchange, but all weights enter every one of them; and some have an
+    image more than others, where the batch does not divide.
     """
+    most = -(-task.images // machine.cores) * machine.cores / task.images if by_images else 1.0
     units = 1 if engine.command_cycles is not None else machine.lanes * engine.units_for(task.family)
-    entering = machine.lanes if by_images else 1  # how often, of which each lane counts its share
+    entering = machine.lanes / most if by_images else 1.0  # how often, of which each lane counts its share
     stages = [stage for stage in _stages(task, engine, units, entering=entering) if stage.cycles]
-    uneven = _uneven_units(task, engine, machine) * (1.0 if task.work.macs else uneven_tiles(task, machine, units))
+    uneven = most * _uneven_units(task, engine, machine)
+    uneven *= 1.0 if task.work.macs else uneven_tiles(task, machine, units)
     parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
     parts += _unpacking(task, machine, entering)
     parts += moving_parts(task, machine)
     if task.layout_commands:
         vector = max(machine.target.engines, key=lambda each: each.threads)
-        cycles = task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
+        cycles = most * task.layout_cycles / machine.lanes + task.layout_commands * launch_cycles(vector)
         if not by_images:
             cycles += (1 - 1 / machine.lanes) * min(task.input_layout_cycles, _entering(task, engine))
         parts.append(Part(LAYOUT, Cycles(cycles), overlaps=False))
@@ -345,7 +348,7 @@ def launch_cycles(engine: Engine | None) -> float:
     return 0.0 if engine is None or engine.launch_cycles is None else engine.launch_cycles.value
 
 
-def _unpacking(task: Task, machine: Machine, entering: int) -> list[Part]:
+def _unpacking(task: Task, machine: Machine, entering: float) -> list[Part]:
     """Return the cost of converting weights that are stored in blocks, or as integers that floats meet.
 
     It is done by the engine that has the kernel for it, else at the rate at which types are converted. It goes on tile
@@ -382,7 +385,7 @@ class _Stage:
     figures: tuple[Figure, ...]
 
 
-def _stages(task: Task, engine: Engine, units: int = 1, *, entering: int = 1) -> tuple[_Stage, ...]:
+def _stages(task: Task, engine: Engine, units: int = 1, *, entering: float = 1.0) -> tuple[_Stage, ...]:
     """What an engine does for an op, one after the other, on a single lane of so many units that share it, if weights
     enter it so often.
 
@@ -411,7 +414,7 @@ def _stages(task: Task, engine: Engine, units: int = 1, *, entering: int = 1) ->
 
 
 def _product(
-    task: Task, engine: Engine, rate: tuple[Figure, Figure] | None, units: int, entering: int
+    task: Task, engine: Engine, rate: tuple[Figure, Figure] | None, units: int, entering: float
 ) -> tuple[_Stage, ...]:
     """Multiply-accumulates, with padding to full tiles and waves: a matrix engine computes whole tiles only.
 

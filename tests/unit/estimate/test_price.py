@@ -119,15 +119,17 @@ def test_cores_with_images_of_their_own_take_what_one_takes_for_its_share() -> N
     card = targets.load("aic100-std")
     one = estimate(convolution(2), Machine(card)).layers[0]
     shared = estimate(convolution(8), Machine(card, cores=4)).layers[0]
-    uneven = estimate(convolution(7), Machine(card, cores=4)).layers[0]
+    fewer, uneven = (estimate(convolution(images), Machine(card, cores=4)).layers[0] for images in (7, 5))
     assert one.cost is not None
     assert shared.cost is not None
+    assert fewer.cost is not None
     assert uneven.cost is not None
     own = {part.resource: part.cycles for part in one.cost.parts}
     assert {part.resource: part.cycles for part in shared.cost.parts if part.resource != "DDR"} == pytest.approx(
         {resource: cycles for resource, cycles in own.items() if resource != "DDR"}
     )
     assert EXCHANGE not in own
+    assert fewer.cost.total == pytest.approx(shared.cost.total)  # a core has one image fewer
     assert EXCHANGE in [part.resource for part in uneven.cost.parts]
 
 

@@ -75,6 +75,7 @@ class PartFootprints:
 
     steps: list[Footprint]
     room: float  # beside constants that stay, or tiles of weights
+    resident: bool = False  # all constants stay
 
     @property
     def may_spill(self) -> bool:
@@ -92,7 +93,7 @@ def part_footprints(plan: Plan, part: Part, axes: dict[int, int]) -> PartFootpri
     whole = replace(whole, resident=is_resident(whole, some.graph))
     context = LoweringContext(whole, target.tiling, target.local)
     room = context.capacity - WeightStream(context).reserved_bytes
-    return PartFootprints(list(footprints(whole, context, axes, part.units)), room)
+    return PartFootprints(list(footprints(whole, context, axes, part.units)), room, whole.resident)
 
 
 class _Liveness:

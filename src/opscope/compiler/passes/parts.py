@@ -15,11 +15,12 @@ from enum import Enum, auto
 from math import gcd, inf
 
 from ...estimate.traffic.links import device_counts
-from ..plan import Part, Plan
+from ..plan import Part, Plan, Schedule, Split
 from .batch import batch_axes, batch_size, for_images, is_cuttable, with_images
 from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
 from .op_order import run_when_wanted
+from .residency import is_resident
 from .split import Splitter, even_parts
 from .split_prices import OpPrice, Prices, done_after
 
@@ -136,13 +137,26 @@ class PartsChooser:
         key = images, unit
         if key not in self._part:
             some = for_images(self.plan, self.axes, images)
-            prices = Prices(some.graph, some.placed, self.plan.machine, units=images // unit, cores=self.cores)
-            smaller = with_images(self.plan.graph, self.axes, unit)
-            limit = self.plan.options.channel_parts
-            splits = Splitter(smaller, some.placed, prices, self.groups, channel_parts=limit).run()
+            splits, prices = self._chosen(some, images, unit, resident=False)
+            if not prices.resident and self._stay(some, splits):  # then what reading them takes should decide nothing
+                again, others = self._chosen(some, images, unit, resident=True)
+                if self._stay(some, again):
+                    splits, prices = again, others
             self._part[key] = Part(images, unit, splits, (1,) * len(splits))
             self._prices[key], self._vector = prices.by_op(splits), prices.vector
         return self._part[key]
+
+    def _chosen(self, some: Plan, images: int, unit: int, *, resident: bool) -> tuple[tuple[Split, ...], Prices]:
+        """Splits of the ops for some images, and the prices that they were chosen by."""
+        machine, units = self.plan.machine, images // unit
+        prices = Prices(some.graph, some.placed, machine, units=units, cores=self.cores, resident=resident)
+        smaller, limit = with_images(self.plan.graph, self.axes, unit), self.plan.options.channel_parts
+        return Splitter(smaller, some.placed, prices, self.groups, channel_parts=limit).run(), prices
+
+    def _stay(self, some: Plan, splits: tuple[Split, ...]) -> bool:
+        """Whether all constants stay in local memory, split so."""
+        whole = Schedule(some.graph, some.machine, some.placed, splits, tuple(range(len(splits))))
+        return is_resident(whole, self.plan.graph)
 
 
 def _asked(plan: Plan) -> Sharing:

@@ -38,7 +38,8 @@ def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vec
     """Cycles until all ops are done, for all parts of the batch that run op by op, given what each takes.
 
     An engine does its ops in order, and one begins when its inputs are there: branches of a network, and parts of a
-    batch, that do not wait for each other share the engines.
+    batch, that do not wait for each other share the engines. What starts an exchange comes in the order of the vector
+    engine, which waits for what is to be sent.
 
         matrix   a    c    d          b, behind a, is on the vector engine; c is not behind b, and d is behind both
         vector        b
@@ -48,7 +49,10 @@ def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vec
     for index, each in enumerate(placed):
         for prices, there in zip(parts, made, strict=True):
             price = prices[index]
-            now = max([there.get(t, 0.0) for t in each.op.inputs], default=0.0) + price.exchange
+            now = max([there.get(t, 0.0) for t in each.op.inputs], default=0.0)
+            if price.exchange:  # a vector thread starts it
+                now = free[vector] = max(now, free.get(vector, 0.0))
+                now += price.exchange
             for engine, cycles in ((vector, price.converting), (each.engine, price.own)):
                 if cycles:
                     now = free[engine] = max(now, free.get(engine, 0.0)) + cycles
@@ -60,10 +64,17 @@ class Prices:
     """Prices on one machine, for one graph."""
 
     def __init__(
-        self, graph: Graph, placed: Sequence[Placed], machine: Machine, *, units: int = 1, cores: int | None = None
+        self,
+        graph: Graph,
+        placed: Sequence[Placed],
+        machine: Machine,
+        *,
+        units: int = 1,
+        cores: int | None = None,
+        resident: bool = False,
     ) -> None:
         """`units` of the batch are in the graph, and only one of them has to fit local memory; `cores` of a device
-        take part.
+        take part; `resident`: constants are known to stay in local memory.
         """
         self.using = machine.cores if cores is None else cores
         self.graph, self.placed, self.machine = graph, placed, machine
@@ -83,7 +94,7 @@ class Prices:
         if tiling is not None and local is not None:
             left = local.bytes.value - tiling.buffers.value * self.weight_tile
             self.room = max(1.0, left)  # a memory without room for anything is refused when commands are emitted
-        self.resident = _stays(graph, machine)
+        self.resident = resident or _stays(graph, machine)
         self.layout: Layout | None = target.layout
         self.tiled = tiled_tensors([(each.op, each.engine) for each in placed], target.layout)
         self.barrier = barrier_cycles(target)
@@ -98,8 +109,10 @@ class Prices:
     # ---- an op ----------------------------------------------------------------------------------------------------
 
     def by_op(self, splits: Sequence[Split]) -> list[OpPrice]:
-        """What every op takes, split so, if local memory holds what is needed."""
-        found = []
+        """What every op takes, split so, if local memory holds what is needed. A tensor is exchanged once for all
+        readers that need the same of it, and once converted for all of them.
+        """
+        found, exchanged, converted = [], set[tuple[int, Sharding]](), set[int]()
         for placed, split in zip(self.placed, splits, strict=True):
             own = exchange = converting = 0.0
             if split.needs or not placed.op.inputs:
@@ -107,9 +120,11 @@ class Prices:
             for position, t in enumerate(placed.op.inputs if split.needs else ()):
                 if t in self.maker:
                     held, prices = splits[self.maker[t]].sharding.made, self.of_input(placed, position)
-                    before = sum(prices.converting(held))
-                    exchange += prices.cycles(held, split.needs[position]) - before
-                    converting += before
+                    need, before = split.needs[position], sum(prices.converting(held))
+                    exchange += 0.0 if (t, need) in exchanged else prices.cycles(held, need) - before
+                    converting += 0.0 if t in converted else before
+                    exchanged.add((t, need))
+                    converted.update([t] if before else [])
             found.append(OpPrice(exchange, converting, own))
         return found
 

@@ -223,7 +223,7 @@ class _TilingPrices:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.axes = plan, batch_axes(plan.graph)
         self._footprints: dict[int, PartFootprints] = {}
-        self._prices: dict[int, Prices] = {}  # of so many images
+        self._prices: dict[tuple[int, bool], Prices] = {}  # of so many images; whether constants stay
         self._cycles: dict[tuple[int, int], list[OpPrice]] = {}  # of a part's ops in so many tiles
         self._vector = ""
 
@@ -277,13 +277,13 @@ class _TilingPrices:
     def _of_ops(self, part: Part, tiles: int) -> list[OpPrice]:
         key = id(part.splits), tiles
         if key not in self._cycles:
-            images = part.images // tiles
-            if images not in self._prices:
+            images, resident = part.images // tiles, self.footprints(part).resident
+            if (images, resident) not in self._prices:
                 some = for_images(self.plan, self.axes, images)
-                self._prices[images] = Prices(some.graph, some.placed, self.plan.machine)
-            found = self._prices[images].by_op(part.splits)
+                prices = Prices(some.graph, some.placed, self.plan.machine, resident=resident)
+                self._prices[images, resident], self._vector = prices, prices.vector
+            found = self._prices[images, resident].by_op(part.splits)
             self._cycles[key] = [OpPrice(*(tiles * cycles for cycles in each)) for each in found]
-            self._vector = self._prices[images].vector
         return self._cycles[key]
 
     def _rate(self, part: Part) -> float:

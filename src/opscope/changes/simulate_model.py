@@ -19,6 +19,7 @@ from ..recording.recording_file import RECORDING_FILE, decode_recording
 from ..recording.run import Run, RunInfo, graph_edges
 from ..workflows.model_compiler import ModelCompiler
 from ..workflows.record import Recorded, recorded, run_of
+from ..workflows.retained_state import with_state
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .profile_model import COMPILING, Request
 from .trials import MOST_COMPILED, run_trials
@@ -93,8 +94,9 @@ def _program(
         program = load_program(request.folder / PROGRAM_FILE).program
         return program, read_graph(request.folder, len(program.ops))
     step(COMPILING)
-    program, plan = compiler.compile(request.target, compile_options(request.options))
-    return program, graph_edges(plan.graph)
+    options = compile_options(request.options)
+    program, plan = compiler.compile(request.target, options)
+    return with_state(compiler.graph(options), program, options), graph_edges(plan.graph)
 
 
 def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Step) -> Findings:

@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 
 from ..core.errors import UsageError
 from . import KV_CACHES, Shapes, check_words, shown
-from .shared import BATCH, CORES, DEVICES, KV_CACHE, PARALLEL, PMU_RECIPE, PRECISION, SHAPES, SHAPES_FROM_RUN
+from .shared import (
+    BATCH,
+    CORES,
+    DEVICES,
+    KV_CACHE,
+    PARALLEL,
+    PMU_RECIPE,
+    PRECISION,
+    RETAINED_STATE,
+    SHAPES,
+    SHAPES_FROM_RUN,
+)
 
 DEFAULT_OVERLAP_PARTS = 4  # what the best published compilations cut their ops into
 
@@ -23,9 +34,7 @@ class CompileOptions:
     shapes_from_run: str | None = field(default=None, metadata=SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=KV_CACHE)
-    retained_state: bool = field(
-        default=False, metadata=shown("keep state on the device between inferences: key and value caches")
-    )
+    retained_state: bool = field(default=False, metadata=RETAINED_STATE)
     channel_parts: int | None = field(
         default=None,
         metadata=shown("split channels of a matrix product between at most N cores (default: all)", "N", least=1),

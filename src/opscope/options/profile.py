@@ -15,6 +15,7 @@ from .shared import (
     PARALLEL,
     PMU_RECIPE,
     PRECISION,
+    RETAINED_STATE,
     SEED,
     SHAPES_FROM_RUN,
     THREADS,
@@ -36,6 +37,7 @@ class ProfileOptions:
     shapes_from_run: str | None = field(default=None, metadata=SHAPES_FROM_RUN)
     precision: str | None = field(default=None, metadata=PRECISION)
     kv_cache: str = field(default=KV_CACHES[0], metadata=KV_CACHE)
+    retained_state: bool = field(default=False, metadata=RETAINED_STATE)
     parallel: str = field(default="auto", metadata=PARALLEL)
     stats_level: int = field(
         default=LEAST_LEVEL_TO_PROFILE,

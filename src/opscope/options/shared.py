@@ -27,6 +27,7 @@ PRECISION = shown(
     "P",
 )
 KV_CACHE = shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
+RETAINED_STATE = shown("keep state on the device between inferences: key and value caches")
 PARALLEL = shown(
     "how devices share the work: tensor: each op; pipeline: stages of the network; auto: the faster one (default auto)",
     choices=("auto", "tensor", "pipeline"),

@@ -22,7 +22,7 @@ from ..program.bounds import check_capacity
 from ..program.program import NO_OP, Program
 from ..program.program_file import encode_program
 from ..readers import graph_of
-from .retained_state import retain_state
+from .retained_state import with_state
 
 if TYPE_CHECKING:
     from ..compiler.performance_warnings import PerformanceWarning
@@ -126,8 +126,7 @@ def compile_model(
 
     compiler = ModelCompiler(model)
     program, plan = compiler.compile(target, options, phases=phases)
-    if options.retained_state:
-        program = retain_state(compiler.graph(options), program)
+    program = with_state(compiler.graph(options), program, options)
     if output is not None:
         file = Path(model.source) if isinstance(model, Graph) else model
         program = replace(program, model=os.path.relpath(file.resolve(), output.resolve()))

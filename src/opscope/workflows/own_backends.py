@@ -19,11 +19,13 @@ SIMULATE, ESTIMATE = "sim", "estimate"
 
 def _rows(*names: str) -> tuple[Option, ...]:
     """Some options of a profile, or all of them, as every backend lists its own."""
+    usual = ProfileOptions()
     return tuple(
         Option(
             name.replace("_", "-"),
             option.help,
             choices=option.choices,
+            is_flag=getattr(usual, name) is False,
             is_number=option.least is not None,
             metavar=option.metavar or "V",
             bare=option.bare,

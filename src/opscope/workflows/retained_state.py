@@ -8,17 +8,23 @@ from math import prod
 from ..core.units import format_bytes
 from ..estimate.block_formats import cached_tensors
 from ..graph.graph import Graph, Tensor
+from ..options import CompileOptions
 from ..program.program import Program
 
 SUFFIX = "_RetainedState"  # of an output that gives an input back, in the words of exporters
 
 
-def retain_state(graph: Graph, program: Program) -> Program:
-    """The program with its state marked, and a note on what that saves.
+def with_state(graph: Graph, program: Program, options: CompileOptions) -> Program:
+    """The program with its state marked, where it is to stay on the device, and a note on what that saves, or would.
 
     A state is a cache of keys and values, found by what is done with it, or an input that an output gives back by name.
     """
     inputs, outputs = state_of(graph)
+    if not options.retained_state:
+        crossing = f"{len(outputs)} outputs ({_size(outputs)}) come back as inputs ({_size(inputs)})"
+        note = f"{crossing} over the host link; --retained-state keeps them on the device"
+        is_told = bool(inputs and outputs and program.host_microseconds)
+        return replace(program, notes=(*program.notes, note)) if is_told else program
     if not outputs:
         note = f"retained state: no input comes back as an output; expected a cache, or an output NAME{SUFFIX}"
         return replace(program, notes=(*program.notes, note))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core.columns import Numbers
 from ...core.meaning import Does
@@ -36,7 +37,7 @@ class OpSums:
 
         Operands in several outer memories are told as the last of them, in the order of the program.
         """
-        index, part = work.index, work.in_turn
+        index, part, waits = work.index, work.in_turn, work.waits.where(_of_engines(work))
         key, count = index.op[part.command], len(index.program.ops) + 1
         outer = np.zeros(count, np.int64)
         for number in range(1, len(index.memories)):
@@ -44,7 +45,7 @@ class OpSums:
         return cls(
             work=work,
             busy=total(key, part.ns, count),
-            wait=total(index.op[work.waits.command], work.waits.ns, count),
+            wait=total(index.op[waits.command], waits.ns, count),
             count=np.bincount(key, minlength=count),
             amounts=(
                 total(key, index.out_bytes[part.command], count),
@@ -130,10 +131,20 @@ def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
     return np.where(computing.any(axis=1, keepdims=True), computing, every)
 
 
+def _of_engines(work: Work) -> npt.NDArray[np.bool_]:
+    """Which waits are of engines; all, where there are none.
+
+    A thread that only starts transfers waits for what it is to write, all inference long, and keeps nobody from work.
+    """
+    computes = np.array([bool(group.engine) for group in work.index.program.groups])
+    found: npt.NDArray[np.bool_] = computes[work.index.group[work.waits.command]] | (not computes.any())
+    return found
+
+
 def producer_totals(work: Work, *, most: int = 20) -> tuple[ProducerTotal, ...]:
-    """The op and lane that was waited for longest, first."""
+    """The op and lane that engines waited for longest, first."""
     index, program = work.index, work.index.program
-    known, codes = work.waits_on != NONE, index.producers
+    known, codes = (work.waits_on != NONE) & _of_engines(work), index.producers
     place = index.producer[work.waits_on[known]]
     ns, counts = total(place, work.waits.ns[known], len(codes)), np.bincount(place, minlength=len(codes))
     longest = np.lexsort((codes, -ns))[:most]

@@ -119,7 +119,7 @@ def _waits(totals: Summary, top: int) -> Iterable[Section]:
         (_us(row.wait_ns), str(row.count), f"d{row.device} c{row.core} {row.group}", row.kind, row.op)
         for row in totals.producers[:top]
     ]
-    yield "Waited for longest", ("us", "count", "producer", "opkind", "op"), longest
+    yield "Waited for longest, by engines", ("us", "count", "producer", "opkind", "op"), longest
 
 
 def _memory(totals: Summary) -> Iterable[Section]:

@@ -60,6 +60,15 @@ def test_the_longest_awaited_producer_comes_first_with_its_place() -> None:
     assert (first.device, first.core) == (0, 0)
 
 
+def test_a_thread_that_starts_transfers_waits_for_nobody_s_op() -> None:
+    found = totals(small(steps=(Step(HMX, 9000), Step(DMA, 10, route=WRITE, moved_bytes=90_000, needs=(0,)))))
+    assert [(row.group, row.cause) for row in found.waits] == [("DMAIssue", "HMX")]
+    assert found.producers == ()
+    assert {row.wait_ns for row in found.ops} == {0}
+    behind = totals(small(steps=(Step(HMX, 9000), Step(HVX, 10, needs=(0,)))))
+    assert behind.producers[0].wait_ns == max(row.wait_ns or 0 for row in behind.ops) > 0
+
+
 def test_operands_that_are_read_ahead_together_are_read_in_turn() -> None:
     """Four copies of one queue in flight at once take the time of that queue, not four times it."""
     profile = small(steps=(Step(DMA, 10, route=READ, moved_bytes=90_000, kind=COPY),) * 4)

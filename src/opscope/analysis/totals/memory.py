@@ -19,10 +19,11 @@ def residency(work: Work) -> Residency:
     """Per core, how many bytes of local memory hold constants that stay, or an output that is being written or still
     waits for a reader.
 
-    A reader is known by its dependency; the compiler leaves out those that the order of a lane guarantees, so this is
-    a lower bound.
+    A reader is known by its dependency. The compiler leaves out those that the order of a lane guarantees, so this may
+    be too little; and an op that writes over what it reads counts twice while it runs, which is never more than was
+    placed in the core.
     """
-    index, part, staying = work.index, work.commands, work.index.program.metrics.staying_bytes
+    index, part, metrics = work.index, work.commands, work.index.program.metrics
     until = _last_read(work)
     part = part.where(index.local_bytes[part.command] > 0)
     if not len(part):
@@ -36,8 +37,12 @@ def residency(work: Work) -> Residency:
     last = np.append(moment[1:] != moment[:-1], True)  # of several at once, the sum
     moment, held = moment[last], held[last]
     bounds = np.searchsorted(moment, np.arange(int(core.max()) + 2) * width).tolist()
+    placed = dict(enumerate(metrics.local_bytes))
     return {
-        number: (moment[first:after] - number * width + low, held[first:after] + staying)
+        number: (
+            moment[first:after] - number * width + low,
+            np.minimum(held[first:after] + metrics.staying_bytes, placed.get(number) or np.iinfo(np.int64).max),
+        )
         for number, (first, after) in enumerate(pairwise(bounds))
         if after > first
     }
@@ -64,7 +69,7 @@ def local_memory(work: Work, held: Residency) -> tuple[MemoryTotal, ...]:
         peak, mean = placed.get(number) or None, None
         if found is not None:
             times, values = found
-            peak, staying = max(int(values.max()), peak or 0), program.metrics.staying_bytes
+            peak, staying = peak or int(values.max()), program.metrics.staying_bytes
             mean = staying + float(((values[:-1] - staying) * np.diff(times)).sum() / max(end - start, 1))
         rows.append(
             MemoryTotal(

@@ -1,12 +1,11 @@
-"""Order of ops: what needs nothing but inputs of the graph runs when its result is wanted, if it cannot wait.
+"""Order of ops: what needs nothing but inputs of the graph runs when its result is wanted.
 
 A decoder converts its whole cache where the model file has it, before the first layer. The results do not fit local
-memory and would be written out and read back, layer after layer, while the cache lies in outer memory anyway:
+memory and would be written out and read back, layer after layer, while the cache lies in outer memory anyway; where
+they fit, they take the room of weights that could be read ahead:
 
     as in the file    convert k0   convert v0   convert k1   convert v1   layer 0     layer 1
     here              convert k0   convert v0   layer 0      convert k1   convert v1  layer 1
-
-Where all of them fit, they stay at the start: engines have nothing else to do there while weights arrive.
 """
 
 from __future__ import annotations
@@ -20,16 +19,12 @@ from ..plan import Plan
 
 def run_when_wanted(plan: Plan) -> Plan:
     """The plan with every op that reads inputs of the graph alone right before the first op that reads its result."""
-    graph, machine = plan.graph, plan.machine
+    graph = plan.graph
     inside = {t for op in graph.ops if op.scope for t in op.inputs}  # of loops and branches, which stay as they are
     early = [
         index for index, op in enumerate(graph.ops) if _reads_inputs_alone(op, graph) and inside.isdisjoint(op.outputs)
     ]
     makers = {t: index for index in early for t in graph.ops[index].outputs}
-    waiting = sum(graph.tensors[t].bytes or 0 for t in makers)
-    local = machine.target.local
-    if local is None or waiting <= local.bytes.value * machine.lanes:
-        return plan
     held = set(early)
     order: dict[int, None] = {}  # what comes a second time stays where it is
     for index, op in enumerate(graph.ops):

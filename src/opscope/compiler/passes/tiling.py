@@ -38,7 +38,7 @@ _WEIGHTS_GAIN = 1.4  # times the cycles of the best: what weights that stay may 
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
 _MOST_SLOTS = 16  # for weight tiles: 3 MB of them hide what vectors take between two products
 _SHORT_CYCLES = 1e6  # of a program that is mostly latencies
-_FEW_COMMANDS = 8_000  # for a device, of all proposals so far
+_FEW_COMMANDS = 24_000  # for a device, of all proposals so far
 _MOST_COMMANDS = 100_000  # the same; beyond, each is tried in one tiling
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import inf, prod
+from math import inf, log1p, prod
 
 from ...core.errors import UsageError
 from ...core.meaning import Carries
@@ -31,6 +31,7 @@ from .split_prices import OpPrice, Prices, done_after
 from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
+_ALIKE = 0.001  # of a price: two tilings that differ by less are one
 _CLOSE = 1.03  # times the price of the best so far: what is tried
 _PROMISING = 1.25  # times the lowest price: the same where prices say little
 _HOPELESS = 2.0  # times the cycles of the best: no price is so far above what its commands take
@@ -200,7 +201,8 @@ def _spilling_cycles(lowering: Lowering) -> float:
 def proposals(plan: Plan) -> list[list[Tiling]]:
     """What `split` left, each in its tilings, those first whose best tiling is priced lowest.
 
-    Splits for fewer cores are often those for all of them, on fewer: of what is priced alike one is enough.
+    Splits for fewer cores, or for fewer images at a time, are often the same ones: of what is priced alike, to a
+    thousandth, one is enough.
     """
     found, seen, pricing = [], set[tuple[object, ...]](), _TilingPrices(plan)
     for parts in (plan.parts, *plan.alternatives):
@@ -208,7 +210,7 @@ def proposals(plan: Plan) -> list[list[Tiling]]:
         for chosen in product(*(_tilings(pricing, part) for part in parts)):
             tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
             for tiling in pricing.tilings(tiled):
-                key = (round(tiling.price), *((part.images, part.tiles) for part in tiled))
+                key = (round(log1p(tiling.price) / _ALIKE), *((part.images, part.tiles) for part in tiled))
                 if key not in seen:
                     seen.add(key)
                     tilings.append(tiling)

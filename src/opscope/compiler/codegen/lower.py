@@ -256,7 +256,7 @@ class Lowering:
         Weights that are read once per slice cost slices × weights; in panels, slices are read once per panel instead.
         """
         rows, steps, ring = max(p.rows for p in placements.values()), max(tiles.values()), self.weights.ring
-        if rows == 1 or self.weights.stays(index) or steps <= ring.slots:
+        if rows == 1 or self.weights.are_at_hand(index) or steps <= ring.slots:
             return ring, steps
         slot = self.weights.slot_bytes
         streamed = sum(o.copy.size for p in placements.values() for o in p.streamed_operands)

@@ -11,17 +11,21 @@ ring of its own, large enough for all its weights or for a panel of them, and th
 
 Where several cores of a device need the same tile, one of them reads it and multicasts it to the others; the reader
 changes with every tile, so that all DMA queues share the work.
+
+Weights in blocks are unpacked in the slot that they are read into. Those that stay in local memory stay packed, and
+are unpacked into a slot, tile by tile, in every inference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
 from ...core.meaning import Carries, Does
 from ...estimate.work import DEQUANTIZE
-from ..passes.residency import constants_per_core, kept_bytes
+from ..passes.residency import constants_per_core, has_packed_weights, kept_bytes
 from ..plan import Placed, channel_axis
 from .context import VECTOR_GROUP, LoweringContext
 from .emit import CommandSpec, share
@@ -83,7 +87,12 @@ class WeightStream:
     @property
     def reserved_bytes(self) -> int:
         """Bytes of local memory that constants take on every lane: those that stay, and the ring."""
-        return self.staying_bytes + (0 if self.resident else self.slots * self.slot_bytes)
+        return self.staying_bytes + (self.slots * self.slot_bytes if self._has_ring else 0)
+
+    @property
+    def _has_ring(self) -> bool:
+        """Whether weights pass through the ring: some do not stay, or have to be unpacked."""
+        return not self.resident or has_packed_weights(self.context.graph)
 
     @property
     def staying_bytes(self) -> int:
@@ -99,11 +108,15 @@ class WeightStream:
         """Whether the weights of an op are in local memory before it runs."""
         return self.context.plan.placed[index].op.inputs[1] in self.context.resident_constants
 
+    def are_at_hand(self, index: int) -> bool:
+        """Whether the weights of an op are in local memory as its engine takes them."""
+        return self.stays(index) and self.context.dequantizing(index) is None
+
     def tiles(self, index: int, lane: int) -> int:
-        """Number of tiles that the weights of an op are read in on a lane."""
-        placed = self.context.plan.placed[index]
+        """Number of tiles that the weights of an op are read or unpacked in on a lane."""
+        placed, unpacks = self.context.plan.placed[index], self.context.dequantizing(index) is not None
         size = self.context.unpacked_weights(index)
-        if self.context.dequantizing(index) is not None:  # a slot holds a tile as it is read and as it is used
+        if unpacks and not self.stays(index):  # a slot holds a tile as it is read and as it is used
             size += self.context.tensor_bytes(placed.op.inputs[1])
         return max(self.units(placed), ceil(size * self.context.weight_share(index, lane) / self.slot_bytes))
 
@@ -117,27 +130,32 @@ class WeightStream:
     def load_tile(self, ring: Ring, index: int, step: int, counts: dict[int, int]) -> dict[int, LoadedTile]:
         """Load tile `step` on every lane that has so many tiles. Returns lane → the tile."""
         found: dict[int, LoadedTile] = {}
-        if self.stays(index):
+        if self.are_at_hand(index):
             return found
-        streamed = self._streamed_weights(index)
+        streamed, stays = self._streamed_weights(index), self.stays(index)
         for lanes, needed in streamed.lanes:
             active = [lane for lane in lanes if step < counts.get(lane, 0)]
             if not active:
                 continue
             own = share(needed, step, counts[active[0]])
-            if len(active) == 1:
+            if stays:
+                arrivals = {lane: list[int]() for lane in active}
+            elif len(active) == 1:
                 arrivals = {active[0]: [self._read(ring, index, step, own, active)]}
             else:
                 arrivals = self._read_and_multicast(ring, index, active, step, own)
             for lane in active:
-                users, ready = ring.users.setdefault(lane, []), arrivals[lane]
-                if streamed.unpacks:
-                    ready = self._dequantize(index, lane, step, counts[lane], ready)
+                ready = arrivals[lane]
+                if streamed.unpacks:  # what stays is unpacked once nobody uses what was in the slot
+                    ready = self._dequantize(index, lane, step, counts[lane], ready, ring.before(lane) if stays else ())
+                users = ring.users.setdefault(lane, [])
                 found[lane] = LoadedTile(len(users), ready)
                 users.append([])
         return found
 
-    def _dequantize(self, index: int, lane: int, step: int, steps: int, arrived: list[int]) -> list[int]:
+    def _dequantize(
+        self, index: int, lane: int, step: int, steps: int, arrived: Sequence[int], guards: Sequence[int]
+    ) -> list[int]:
         """Convert a tile that is stored in blocks. Returns the commands after which it can be used."""
         context = self.context
         tensor = context.plan.placed[index].op.inputs[1]
@@ -153,7 +171,7 @@ class WeightStream:
             context.vector_cycles(cost),
             cost.size,
         )
-        done = context.emitter.emit(spec, arrived)
+        done = context.emitter.emit(spec, arrived, guards)
         context.vector_costs[done] = cost
         return [done]
 

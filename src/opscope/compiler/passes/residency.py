@@ -1,7 +1,8 @@
 """Residency: weights that fit beside the activations stay in local memory, so only the first inference reads them.
 
 Where not all of them do, those that fewest rows meet come first: reading them takes longest beside the work that they
-are for. The others go through the ring of slots (`codegen/weights.py`).
+are for. The others go through the ring of slots (`codegen/weights.py`). Weights in blocks stay as they are stored, and
+go through the ring to be unpacked.
 """
 
 from __future__ import annotations
@@ -22,9 +23,16 @@ def is_resident(schedule: Schedule, graph: Graph) -> bool:
     if target.local is None or target.tiling is None or not target.tiling.keeps_constants:
         return False
     constants, room = constants_per_core(schedule), target.local.bytes.value
+    if has_packed_weights(graph):
+        room -= target.tiling.buffers.value * target.tiling.weight_bytes.value
     if constants > room:  # then the arena need not be planned
         return False
     return constants + plan_memory(graph, target.runtime).arena_bytes <= room
+
+
+def has_packed_weights(graph: Graph) -> bool:
+    """Whether weights of a graph are stored in blocks that have to be unpacked."""
+    return any(has_weights(op, graph) and graph.tensors[op.inputs[1]].dtype in DEQUANTIZE for op in graph.ops)
 
 
 def kept_weights(schedule: Schedule, room: float) -> frozenset[int]:
@@ -37,7 +45,7 @@ def kept_weights(schedule: Schedule, room: float) -> frozenset[int]:
     sizes = _bytes_per_core(schedule, macs)
     chosen: set[int] = set()
     for t in sorted(macs, key=lambda t: (macs[t] / max(1, schedule.graph.tensors[t].bytes or 0), t)):
-        if schedule.graph.tensors[t].dtype not in DEQUANTIZE and sizes[t] <= room:
+        if sizes[t] <= room:
             chosen.add(t)
             room -= sizes[t]
     return frozenset(chosen)

@@ -12,7 +12,7 @@ from ..forms.state import State
 from ..memory import MemoryPlan
 from ..price import Machine, Sharing
 from ..work import Work, number
-from .stores import RESIDENT, Stores, loop_bytes, ratio_of, reads_in_part, whole_constant_bytes
+from .stores import RESIDENT, Stores, loop_bytes, ratio_of, reads_in_part, whole_constant_sizes
 
 # Of the local memory that activations leave free, where a compiler cuts work in tiles: what it gives to weights, since
 # activations need gaps between them; and of that, what is for tiles that are read ahead. The rest is for what stays.
@@ -172,19 +172,23 @@ class Routes:
 def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> float:
     """Share of the constants that stay in local memory: all where each core has room for all of them.
 
-    A compiler that cuts work in tiles keeps as many as there is room for beside tiles that are read ahead. Cores that
-    share images need all constants each, those that share one image a part.
+    A compiler that cuts work in tiles keeps as many as there is room for beside tiles that are read ahead, each whole.
+    Cores that share images need all constants each, those that share one image a part.
     """
-    tiling, whole = machine.target.tiling, whole_constant_bytes(graph)
+    tiling, sizes = machine.target.tiling, whole_constant_sizes(graph)
     if tiling is not None and not tiling.keeps_constants:
         return 0.0
-    if whole <= room:
+    whole = sum(sizes)
+    if not whole or whole <= room:
         return 1.0
     if tiling is None or tiling.whole_weights:
         return 0.0
+    cores = 1 if images >= machine.lanes else machine.lanes
     ahead = tiling.buffers.value * tiling.weight_bytes.value
-    own = whole if images >= machine.lanes else whole / machine.lanes
-    return max(0.0, min(1.0, (room - ahead) * FILLED * (1 - READ_AHEAD) / own))
+    free, kept = (room - ahead) * FILLED * (1 - READ_AHEAD) * cores, 0
+    for size in sizes:
+        kept += size if kept + size <= free else 0
+    return kept / whole
 
 
 def images_of(graph: Graph) -> int:

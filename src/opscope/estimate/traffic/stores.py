@@ -22,12 +22,12 @@ RESIDENT = ""  # in local memory: nothing is read anew
 
 def parameter_bytes(graph: Graph) -> int:
     """Return the bytes of all constants that ops read, each counted once."""
-    return _constant_bytes(graph, graph.ops)
+    return sum(_constant_sizes(graph, graph.ops))
 
 
-def whole_constant_bytes(graph: Graph) -> int:
-    """Return the bytes of constants that ops read whole, each counted once."""
-    return _constant_bytes(graph, [op for op in graph.ops if not reads_in_part(op)])
+def whole_constant_sizes(graph: Graph) -> list[int]:
+    """Return the bytes of every constant that ops read whole, the largest first."""
+    return sorted(_constant_sizes(graph, [op for op in graph.ops if not reads_in_part(op)]), reverse=True)
 
 
 def loop_bytes(graph: Graph) -> dict[str, int]:
@@ -39,7 +39,7 @@ def loop_bytes(graph: Graph) -> dict[str, int]:
     for op in graph.ops:
         if op.scope and op.is_looped and not reads_in_part(op):
             bodies.setdefault(op.scope, []).append(op)
-    return {scope: _constant_bytes(graph, ops) for scope, ops in bodies.items()}
+    return {scope: sum(_constant_sizes(graph, ops)) for scope, ops in bodies.items()}
 
 
 def ratio_of(op: Op, target: Target) -> float:
@@ -110,6 +110,6 @@ def _first_uses(graph: Graph) -> Iterator[tuple[Op, list[int], int]]:
             yield op, new, sum(graph.tensors[t].bytes or 0 for t in new)
 
 
-def _constant_bytes(graph: Graph, ops: Sequence[Op]) -> int:
+def _constant_sizes(graph: Graph, ops: Sequence[Op]) -> list[int]:
     used = {t for op in ops for t in op.inputs if t != ABSENT and graph.tensors[t].role is Role.CONSTANT}
-    return sum(graph.tensors[t].bytes or 0 for t in used)
+    return [graph.tensors[t].bytes or 0 for t in used]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from opscope.compiler import Compiler
@@ -52,6 +53,25 @@ def test_what_no_activation_needs_is_given_to_weights() -> None:
     assert schedule.slots > 3
     assert 0 < len(schedule.kept) < 8
     assert kept_bytes(schedule, schedule.kept) + schedule.slots * 205_824 <= 8_323_072
+
+
+@pytest.mark.parametrize("layers", [3, 8], ids=["all stay", "some stay"])
+def test_packed_weights_stay_packed_and_are_unpacked_in_every_inference(layers: int) -> None:
+    """2 MB of f16 weights a layer are 0.8 MB in blocks: three layers stay, of eight (6.6 MB) not all."""
+    draw = Sketch(dtype=DType.F16)
+    value = draw.input(16, 1024)
+    for _ in range(layers):
+        value = draw.dense(value, 1024)
+    compiler = Compiler(draw.graph(value))
+    program = compiler.compile(use_machine("aic100-std", cores=1), CompileOptions(cores=1, precision="mxfp6"))
+    schedule, rows = compiler._built[0].lowering.plan, program.commands
+    packed = 1024 * 1024 * 25 // 32
+    kept = layers if schedule.resident else len(schedule.kept)
+    assert kept == layers if layers == 3 else 0 < kept < layers
+    read = np.isin(rows["route"], [n for n, route in enumerate(program.routes) if route.carries is Carries.READ])
+    assert rows["moved_bytes"][read].sum() == pytest.approx((layers - kept) * packed + 16 * 1024 * 2, rel=0.01)
+    unpacked = rows["kind"] == program.kinds.index("blockdequantize_mxfp6")
+    assert rows["out_bytes"][unpacked].sum() == pytest.approx(layers * 1024 * 1024 * 2, rel=0.01)
 
 
 def test_images_pass_one_by_one_where_both_layouts_of_all_do_not_fit_beside_weights_that_stay() -> None:

@@ -147,14 +147,15 @@ class WeightStream:
             for lane in active:
                 ready = arrivals[lane]
                 if streamed.unpacks:  # what stays is unpacked once nobody uses what was in the slot
-                    ready = self._dequantize(index, lane, step, counts[lane], ready, ring.before(lane) if stays else ())
+                    free = ring.before(lane) if stays else ()
+                    ready = self._dequantize(index, lane, step, counts[lane], ready, guards=free)
                 users = ring.users.setdefault(lane, [])
                 found[lane] = LoadedTile(len(users), ready)
                 users.append([])
         return found
 
     def _dequantize(
-        self, index: int, lane: int, step: int, steps: int, arrived: Sequence[int], guards: Sequence[int]
+        self, index: int, lane: int, step: int, steps: int, arrived: Sequence[int], *, guards: Sequence[int]
     ) -> list[int]:
         """Convert a tile that is stored in blocks. Returns the commands after which it can be used."""
         context = self.context

@@ -55,9 +55,9 @@ def test_what_no_activation_needs_is_given_to_weights() -> None:
     assert kept_bytes(schedule, schedule.kept) + schedule.slots * 205_824 <= 8_323_072
 
 
-@pytest.mark.parametrize("layers", [3, 8], ids=["all stay", "some stay"])
+@pytest.mark.parametrize("layers", [3, 12], ids=["all stay", "some stay"])
 def test_packed_weights_stay_packed_and_are_unpacked_in_every_inference(layers: int) -> None:
-    """2 MB of f16 weights a layer are 0.8 MB in blocks: three layers stay, of eight (6.6 MB) not all."""
+    """2 MB of f16 weights a layer are 0.8 MB in blocks: three layers stay, of twelve (9.8 MB) not all."""
     draw = Sketch(dtype=DType.F16)
     value = draw.input(16, 1024)
     for _ in range(layers):

@@ -163,6 +163,11 @@ class LoweringContext:
             rows *= extent * (1.0 if cut is None else cut.share(lane))
         return round(rows)
 
+    def is_needed_whole(self, index: int, position: int, lane: int) -> bool:
+        """Whether every slice of rows needs all of an operand: the second one of a product that is not batched."""
+        product = self.plan.placed[index].op.family in (Family.CONTRACTION, Family.RECURRENT)
+        return product and position > 0 and self.common_rows(index, position, lane) <= 1
+
     def _axes_in_common(self, index: int, position: int) -> list[tuple[int, Sharding | None]]:
         """The leading axes that an op leaves alone: their extents, and how lanes share them where they do."""
         op, split = self.plan.placed[index].op, self.plan.splits[index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
@@ -18,10 +18,10 @@ from .batch_tiles import divide_into_batch_tiles, join_batch_tiles
 from .context import LoweringContext
 from .emit import CommandSpec
 from .exchange import add_up, exchange_parts, hand_on_state
-from .operands import Chain, OperandPlacement, OperandPlacer, operands_of
+from .operands import Chain, OperandPlacement, OperandPlacer, StreamedOperand, operands_of
 from .shared_reads import read_together
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
-from .tiles import Tile, TiledOp, TileRunner, TileSeries
+from .tiles import SharedOperand, Tile, TiledOp, TileRunner, TileSeries
 from .weights import LoadedTile, Ring, TileLoads, WeightStream
 
 _LONGEST_CHAIN = 32  # ops: placing a chain takes time with the cube of its length
@@ -207,6 +207,7 @@ class Lowering:
         stays = panel <= ring.slots
         active = [{lane: s for lane, s in series.items() if row < s.placement.rows} for row in range(rows)]
         counts = [{lane: s.steps for lane, s in found.items()} for found in active]
+        together = self._streamed_together(index, [s.placement for s in series.values()])
         loads = TileLoads(self.weights, ring, index)
         for number, first in enumerate(range(0, steps, panel)):
             here = range(first, min(first + panel, steps))
@@ -220,12 +221,29 @@ class Lowering:
                 }
                 turn = step - first if stays else row * steps + step
                 loads.emit(turn)
+                for tile in dict.fromkeys(tile for _, tile in working.values()):
+                    self.tiles.prefetch_together(together, tile)
                 for each, tile in working.values():
                     if each.streamed:
                         self.tiles.prefetch([each], tile)
                 loads.emit_ahead(turn)
                 for lane, (each, tile) in working.items():
                     self._product_tile(each, tile, loads.tile(turn, lane), ring)
+
+    def _streamed_together(self, index: int, placements: Sequence[OperandPlacement]) -> list[SharedOperand]:
+        """Operands that lanes stream alike: outer memory has them whole, and the lanes run in as many slices."""
+        needs, inputs = self.plan.splits[index].needs, self.plan.graph.ops[index].inputs
+        cores, tensors = self.plan.machine.cores, self.tensors
+        found: dict[object, list[tuple[OperandPlacement, StreamedOperand]]] = {}
+        for placement in placements if needs else ():
+            lane = placement.lane
+            for operand in placement.streamed_operands:
+                root, box = tensors.root(inputs[operand.position]), needs[operand.position].boxes.get(lane)
+                outer = tensors.outer_copy(root, lane)
+                if operand.source is None and (outer is None or tensors.is_whole(root, outer.size)):
+                    key = lane // cores, operand.position, box, placement.rows, placement.panels, operand.copy.size
+                    found.setdefault(key, []).append((placement, operand))
+        return [SharedOperand(users[0][0].rows, users) for users in found.values() if len(users) > 1]
 
     def _product_tile(self, series: TileSeries, tile: Tile, weights: LoadedTile | None, ring: Ring) -> None:
         """Emit one tile of a product, behind the load of its weights; None: it has none, or they are there."""

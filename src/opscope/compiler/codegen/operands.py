@@ -1,7 +1,8 @@
 """Operand placement: before an op runs on a lane, an address for everything that it reads and writes there.
 
 Everything whole, if it fits. Else the largest tensor is streamed: it stays in outer memory and passes through a double
-buffer, slice by slice, and the op runs in as many slices. If that is not enough the next largest is streamed too.
+buffer, slice by slice, and the op runs in as many slices. If that is not enough the next largest is streamed too. The
+second operand of a product, all of which passes for every slice, comes last, and after smaller slices of the others.
 
 Example: an add of two tensors of 60 KB, both read again later, in 128 KB of local memory. 180 KB do not fit, so the
 result is streamed (of equals, the tensor with the highest number). The op now runs in 4 × 180 / 128, rounded up to 6
@@ -30,6 +31,8 @@ from ..sharding import Sharding
 from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
 
+_MOST_TIMES = 8  # as many slices as usual, before what all of them need is streamed
+
 
 @dataclass(slots=True)
 class Operand:
@@ -47,6 +50,10 @@ class StreamedOperand(Operand):
     slices: dict[int, int] = field(default_factory=dict)  # turn → command after which its slice is there
     awaited: int = 0  # number of its writes to outer memory that earlier slices have waited for
     users: dict[int, int] = field(default_factory=dict)  # turn → last command that read its slice
+
+    def guards(self, turn: int) -> Sequence[int]:
+        """Commands after which the half of the double buffer is free that the slice of a turn goes to."""
+        return [self.users[turn - 2]] if turn >= 2 else self.copy.guards
 
 
 @dataclass(slots=True)
@@ -157,30 +164,35 @@ class OperandPlacer:
         Try, and on failure undo it, stream one tensor more and try again, at last with all of them streamed. A product
         makes its result in `steps` weight tiles anyway: to stream that alone, it needs no slices of rows.
         """
-        sizes = self._sizes(chain, lane)
+        sizes, whole = self._sizes(chain, lane), self._needed_whole(chain, lane)
         room = self.tensors.memory[lane].capacity
-        total = sum([sizes.get(root, 0.0) * count for root, count in chain.counts.items()])
-        smaller = max(rows, int(-(-4 * total // room)))  # then two slices of everything take half of local memory
-        streamed: set[int] = set()
+        bytes_of = {root: sizes.get(root, 0.0) * count for root, count in chain.counts.items()}
+        sliced = sum([size for root, size in bytes_of.items() if root not in whole])
+        smaller = max(rows, int(-(-4 * sliced // room)))  # then two slices of everything take half of local memory
+        smallest = max(rows, int(-(-4 * sum(bytes_of.values()) // room)))  # the same, with what all slices need
+        streamed, more = set[int](), 1
         while True:
             in_slices = not streamed <= chain.made if leaves_by_tiles(steps) else bool(streamed)
-            attempt = _PlacementAttempt(
-                chain, lane, sizes, tiled=tiled, rows=smaller if in_slices else rows, steps=steps
-            )
+            slices = (smaller * more if whole.isdisjoint(streamed) else smallest) if in_slices else rows
+            attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=slices, steps=steps)
             if attempt.run(streamed):
                 return attempt.placements
             attempt.undo()
             if not streamed:
-                placed = self._place_by_slices(chain, lane, sizes, tiled=tiled, rows=smaller, steps=steps)
+                placed = self._place_by_slices(chain, lane, sizes, tiled=tiled, rows=smallest, steps=steps)
                 if placed is not None:
                     return placed
-            victim = self._victim(chain, sizes, streamed, first=chain.made if leaves_by_tiles(steps) else frozenset())
+            first = chain.made if leaves_by_tiles(steps) else frozenset[int]()
+            victim = self._victim(chain, sizes, streamed, first=first, last=whole)
             if victim is None:
-                name = printable(chain.ops[0].op.name)
+                name, least = printable(chain.ops[0].op.name), sum(bytes_of.values()) / smallest
                 raise UsageError(
-                    f"{name}: a slice of {total / smaller:,.0f} bytes does not fit the local memory of {room:,} bytes; "
+                    f"{name}: a slice of {least:,.0f} bytes does not fit the local memory of {room:,} bytes; "
                     "expected more cores or a smaller batch"
                 )
+            more = more * 2 if in_slices and victim in whole and more < _MOST_TIMES else 1
+            if more > 1:
+                continue
             streamed.add(victim)
             self.tensors.spill(victim, lane)
 
@@ -215,12 +227,31 @@ class OperandPlacer:
             if root not in whole and self.tensors.get(root, lane, tiled=tiled) is None
         }
 
+    def _needed_whole(self, chain: Chain, lane: int) -> frozenset[int]:
+        """Operands all of which every slice needs: streamed, they would be read again for each of them."""
+        return frozenset(
+            root
+            for each in chain.ops
+            for position, root in each.operands
+            if self.context.is_needed_whole(each.index, position, lane)
+        )
+
     def _victim(
-        self, chain: Chain, sizes: dict[int, float], streamed: set[int], *, first: Collection[int]
+        self,
+        chain: Chain,
+        sizes: dict[int, float],
+        streamed: set[int],
+        *,
+        first: Collection[int],
+        last: Collection[int],
     ) -> int | None:
         """The largest tensor that is not streamed yet; one that is a double buffer in the chain anyway comes last."""
-        whole = [root for root, size in sizes.items() if size and root not in streamed and root not in chain.sums]
-        return max(whole, key=lambda root: (root not in chain.passing, root in first, sizes[root], root), default=None)
+        left = [root for root, size in sizes.items() if size and root not in streamed and root not in chain.sums]
+        return max(
+            left,
+            key=lambda root: (root not in chain.passing, root in first, root not in last, sizes[root], root),
+            default=None,
+        )
 
     def _sizes(self, chain: Chain, lane: int) -> dict[int, float]:
         """Bytes of everything that a chain reads and writes on a lane."""

@@ -177,6 +177,13 @@ class TileSeries:
         return tensors[op.inputs[position]].elements == tensors[op.outputs[0]].elements
 
 
+class SharedOperand(NamedTuple):
+    """A streamed operand of which several lanes of a device need the same slices, in as many rows."""
+
+    rows: int
+    users: list[tuple[OperandPlacement, StreamedOperand]]
+
+
 class TileRunner:
     """Emits the commands of tiles, and keeps what their cycles are computed from."""
 
@@ -249,6 +256,35 @@ class TileRunner:
                     if series.tiled.op.inputs[operand.position] not in made:
                         self._load_slice(series.placement, operand, ahead)
 
+    def prefetch_together(self, together: Sequence[SharedOperand], tile: Tile) -> None:
+        """The same for operands that several lanes need alike: one of them reads a slice and sends it to the others.
+
+        The reader changes with every slice, so that all queues share the work.
+        """
+        for row in range(tile.row, min(tile.row + 2, tile.rows)):
+            ahead = tile._replace(row=row)
+            for shared in together:
+                if shared.rows == tile.rows and ahead.turn not in shared.users[0][1].slices:
+                    self._load_together(shared, ahead)
+
+    def _load_together(self, shared: SharedOperand, tile: Tile) -> None:
+        reader = tile.turn % len(shared.users)
+        placement, operand = shared.users[reader]
+        moved = self._moved_bytes(placement, operand, tile)
+        guards = self.context.emitter.latest(c for _, each in shared.users for c in each.guards(tile.turn))
+        read = self._read_slice(placement, operand, tile, moved, guards)
+        tensor = self.context.graph.ops[placement.index].inputs[operand.position]
+        spec = self.context.transfer(
+            Carries.MULTICAST, placement.lane, placement.index, moved, tensor=tensor, step=tile.row
+        )
+        sent = self.context.emitter.emit(spec, [read])
+        self.tensors.record_use(operand.copy, sent)
+        for number, (own, each) in enumerate(shared.users):
+            if number == reader:  # what it converts where it is has left by then
+                each.slices[tile.turn] = self._arrived(own, each, tile, moved, read, guards=[sent])
+            else:
+                each.slices[tile.turn] = self._arrived(own, each, tile, moved, sent)
+
     def clear(self, placements: Sequence[OperandPlacement]) -> None:
         """Free the double buffers of streamed tensors."""
         for placement in placements:
@@ -268,19 +304,36 @@ class TileRunner:
 
     def _slice(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> int:
         """Load one slice of a streamed operand, and convert its layout where needed. Returns the last command."""
-        context, tensors = self.context, self.tensors
-        tensor = context.graph.ops[placement.index].inputs[operand.position]
-        root, copy = tensors.root(tensor), operand.copy
-        size, address = share(copy.size, tile.row, tile.rows), copy.tile_address(tile.turn, tile.rows)
-        guards = [operand.users[tile.turn - 2]] if tile.turn >= 2 else copy.guards
-        moved = copy.size if self._is_needed_by_every_row(placement, operand.position) else size
-        work = context.plan.placed[placement.index].task.work
-        if work.state_weight_bytes and operand.position == STATE_WEIGHTS:
-            moved = copy.size * work.steps / (tile.rows * placement.panels)
-        moved += self._halo_bytes(placement, operand, tile)
+        moved = self._moved_bytes(placement, operand, tile)
+        guards = operand.guards(tile.turn)
         if operand.source is not None:
             made = [piece.command for piece in operand.source.pieces]
             return self._convert_slice(placement, operand, tile, moved, after=made, guards=guards)
+        command = self._read_slice(placement, operand, tile, moved, guards)
+        return self._arrived(placement, operand, tile, moved, command)
+
+    def _moved_bytes(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> float:
+        """Bytes that are read for a slice."""
+        copy = operand.copy
+        moved: float = share(copy.size, tile.row, tile.rows)
+        if self.context.is_needed_whole(placement.index, operand.position, placement.lane):
+            moved = copy.size
+        work = self.context.plan.placed[placement.index].task.work
+        if work.state_weight_bytes and operand.position == STATE_WEIGHTS:
+            moved = copy.size * work.steps / (tile.rows * placement.panels)
+        return moved + self._halo_bytes(placement, operand, tile)
+
+    def _read_slice(
+        self,
+        placement: OperandPlacement,
+        operand: StreamedOperand,
+        tile: Tile,
+        moved: float,
+        guards: Sequence[int],
+    ) -> int:
+        """Read a slice from outer memory. The slice before, on the same queue, has waited for the earlier writes."""
+        context, tensors, copy = self.context, self.tensors, operand.copy
+        tensor = context.graph.ops[placement.index].inputs[operand.position]
         spec = context.transfer(
             Carries.READ,
             placement.lane,
@@ -288,20 +341,33 @@ class TileRunner:
             moved,
             tensor=tensor,
             step=tile.row,
-            address=address,
-            local_bytes=size,
+            address=copy.tile_address(tile.turn, tile.rows),
+            local_bytes=share(copy.size, tile.row, tile.rows),
         )
-        written = tensors.outer_writers(root, placement.lane)
-        command = context.emitter.emit(
-            spec, written[operand.awaited :], guards
-        )  # the slice before, on the same queue, has waited for the earlier writes
+        written = tensors.outer_writers(tensors.root(tensor), placement.lane)
+        command = context.emitter.emit(spec, written[operand.awaited :], guards)
         operand.awaited = len(written)
         tensors.record_use(copy, command)
+        return command
+
+    def _arrived(
+        self,
+        placement: OperandPlacement,
+        operand: StreamedOperand,
+        tile: Tile,
+        moved: float,
+        command: int,
+        *,
+        guards: Sequence[int] = (),
+    ) -> int:
+        """Convert the layout of a slice that a command has brought, where needed. Returns the last command."""
+        context, tensors = self.context, self.tensors
+        root = tensors.root(context.graph.ops[placement.index].inputs[operand.position])
         outer = tensors.outer_copy(root, placement.lane)
         tiled = outer is not None and outer.tiled
         if context.layout is None or tiled == placement.tiled or context.is_constant(root):
             return command
-        return self._convert_slice(placement, operand, tile, moved, after=[command])
+        return self._convert_slice(placement, operand, tile, moved, after=[command], guards=guards)
 
     def _convert_slice(
         self,
@@ -345,11 +411,6 @@ class TileRunner:
         if images >= tile.rows:  # slices are whole images
             return 0.0
         return operand.copy.size / max(1.0, images) * sum(halo(op, self.context.graph, axis, axis))
-
-    def _is_needed_by_every_row(self, placement: OperandPlacement, position: int) -> bool:
-        """Whether every slice needs all of an operand: the second one of a product that is not batched."""
-        product = self.context.plan.placed[placement.index].op.family in (Family.CONTRACTION, Family.RECURRENT)
-        return product and position > 0 and self.context.common_rows(placement.index, position, placement.lane) <= 1
 
     def _write(self, series: TileSeries, tile: Tile, command: int) -> list[int]:
         """Write a tile of every output to outer memory. Returns the commands."""

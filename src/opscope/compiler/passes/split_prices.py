@@ -216,7 +216,11 @@ class Prices:
             return 0.0
         lanes, first = sharding.lanes(), sharding.devices[0]
         here = [lane for lane in lanes if lane // self.cores == first]
-        read = sum(self._bytes(t) * need.share(lane) for t, need in self._inputs_of(op, needed) for lane in here)
+        together = op.family in (Family.CONTRACTION, Family.RECURRENT)
+        read = 0.0
+        for t, need in self._inputs_of(op, needed):  # outer memory has inputs of the graph whole, for all cores
+            once = together and t not in self.maker
+            read += self._bytes(t) * (need.on_first_device.once if once else need.on_first_device.share)
         written = sum(self._bytes(t) * sharding.made.share(lane) for t in op.outputs for lane in here)
         if has_weights(op, self.graph):
             read += self._read_again(op, sharding, read, self._slices(op, sharding, own + out, out))

@@ -247,6 +247,17 @@ class TraceWords(NamedTuple):
     arguments: tuple[tuple[str, str], ...]  # name of an argument in our timelines → here; one without is left out
 
 
+class TargetWords(NamedTuple):
+    """How the vendor's tools call what is told of a run on one of the plug-in's targets, whoever tells it."""
+
+    memories: tuple[tuple[str, str], ...] = ()  # name in the target file → in summaries and timelines
+    opstats_tag: str = "opstats"  # in names of files that `opscope opstats` writes, for scripts that look for it
+    trace_category: str = "op"  # of spans, where `trace_words` has none
+
+    def memory(self, name: str) -> str:
+        return dict(self.memories).get(name, name)
+
+
 class Manifest(NamedTuple):
     """Everything that one plug-in adds."""
 
@@ -268,10 +279,9 @@ class Manifest(NamedTuple):
     report_styles: tuple[ReportStyle, ...] = ()
     summary_files: tuple[SummaryFile, ...] = ()
     examples: tuple[Example, ...] = ()
-    memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    target_words: TargetWords = TargetWords()  # for files about runs on its targets
     trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     sampler: str = ""  # place of `sampled(log, device=0)`, a context in which a device's power is logged (power-log)
-    opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.plugins import manifests
+from ..core.plugins import target_words
 
 _NAME = re.compile(
     r"(?P<stem>aic-profiling-program-(?P<program>\d{1,9})-activation-(?P<activation>\d{1,9})-inf-(?P<inference>\d{1,9})"
@@ -72,7 +72,6 @@ def _in_order(files: Sequence[StatsFile]) -> tuple[StatsFile, ...]:
     return tuple(sorted(files, key=lambda file: (-1 if file.slice is None else file.slice, file.path.name)))
 
 
-def output_name(stem: str, suffix: str) -> str:
-    """Name of a file made from stats: `<stem>.opstats.summary.txt`, or with the tag that a plug-in asks for."""
-    tag = next((manifest.opstats_tag for manifest in manifests() if manifest.opstats_tag), "opstats")
-    return f"{stem}.{tag}{suffix}"
+def output_name(stem: str, target: str, suffix: str) -> str:
+    """Name of a file made from stats of a target: `<stem>.opstats.summary.txt`, or with the tag of its plug-in."""
+    return f"{stem}.{target_words(target).opstats_tag}{suffix}"

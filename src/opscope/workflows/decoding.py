@@ -192,7 +192,7 @@ class Decoder:
         tables = summarise_device(trace, capture, self.index, network=network)
         text = StringIO()
         OpstatsText().render(tables, text)
-        path = folder / output_name(file.stem, OpstatsText.suffix)
+        path = folder / output_name(file.stem, self.program.target, OpstatsText.suffix)
         write_whole(path, lambda out: out.write(text.getvalue().encode()))
         outcome.written.append(path)
         outcome.notes += tables.notes
@@ -211,7 +211,7 @@ class Decoder:
         if self.options.merge_devices or sample.files[0].slice is None:
             parts = [(sample.merged_stem, traces)]
         for stem, chosen in parts:
-            path = folder / output_name(stem, view.suffix)
+            path = folder / output_name(stem, self.program.target, view.suffix)
             write_whole(path, partial(view.render, self._with_host(merge_traces(chosen), outcome)))
             outcome.written.append(path)
 

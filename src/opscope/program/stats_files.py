@@ -1,4 +1,4 @@
-"""File names of stats buffers, and of what is made from them."""
+"""Stats buffers in a folder, found by their names; and names of what is made from them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.plugins import target_words
+from .file_names import RUN_FILES, STATS_END
 
 _NAME = re.compile(
-    r"(?P<stem>aic-profiling-program-(?P<program>\d{1,9})-activation-(?P<activation>\d{1,9})-inf-(?P<inference>\d{1,9})"
-    r"-(?P<network>.+?)(?:_slice(?P<slice>\d{1,5}))?)-aiccyclecounts(?:_[^/]*)?\.bin"
+    rf"(?P<stem>{RUN_FILES}(?P<program>\d{{1,9}})-activation-(?P<activation>\d{{1,9}})-inf-(?P<inference>\d{{1,9}})"
+    rf"-(?P<network>.+?)(?:_slice(?P<slice>\d{{1,5}}))?){STATS_END}(?:_[^/]*)?\.bin"
 )
-_TRACE = re.compile(r"aic-profiling-program-(\d{1,9})-trace\.json")
-EXPECTED = "aic-profiling-program-<P>-activation-<A>-inf-<I>-<Network>-aiccyclecounts.bin"
+_TRACE = re.compile(rf"{RUN_FILES}(\d{{1,9}})-trace\.json")
+EXPECTED = f"{RUN_FILES}<P>-activation-<A>-inf-<I>-<Network>{STATS_END}.bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,6 @@ class Sample:
         if first.slice is None:
             return first.stem
         return f"{first.stem.removesuffix(f'_slice{first.slice:02d}')}-merged"
-
-
-def plain_name(network: str) -> str:
-    """A name from a model as file names spell it: without characters that mean something to a file system."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", network)[:100].lstrip(".") or "network"
 
 
 def program_of_trace(path: Path) -> int | None:

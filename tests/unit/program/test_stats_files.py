@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opscope.program.stats_files import find_samples, output_name, plain_name
+from opscope.program.file_names import plain_name
+from opscope.program.stats_files import find_samples, output_name
 
 
 def names(folder: Path, *files: str) -> list[tuple[str, list[int | None]]]:

@@ -116,6 +116,7 @@ VENDOR_WORDS = (
     "qpc",
     "aic-profiling",
     "aiccycle",
+    "dmaissue",
 )
 VENDOR_WORDS_OF = {  # outside contracts: what scripts of users spell
     "program/file_names.py": {"qpc", "aic-profiling", "aiccycle"},

@@ -85,6 +85,32 @@ class Can(StrEnum):
     SUMMARY_FILES = "summary files"  # the files that plug-ins make of a profile
 
 
+class Section(StrEnum):
+    """A part of what `opscope profile` prints of a recording, beside the screen that every profile has."""
+
+    LANES = "lanes"
+    OPS = "ops"
+    WAITS = "waits"
+    KERNELS = "kernels"
+    PLACEMENT = "placement"
+    CAUSES = "causes"  # all that the source found by itself, not the costliest alone
+    STAGES = "stages"
+
+
+USUAL_SECTIONS = (Section.LANES, Section.OPS, Section.PLACEMENT, Section.CAUSES)
+
+
+class Levels(NamedTuple):
+    """What is printed of what a backend tells, by the value of one of its options."""
+
+    option: str
+    sections: tuple[tuple[str, tuple[Section, ...]], ...]  # value → what of it is printed
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for word, _ in self.sections)
+
+
 class Unpacked(NamedTuple):
     """Packages that are not installed but unpacked, whether or not they would run here: a finishing step sees to that.
 
@@ -161,6 +187,7 @@ class BackendEntry(NamedTuple):
     part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
     figures: str = ""  # place of a function (part) → an object of figures with their `sources`: what is known of it
     environment: str = ""  # name of the one whose programs it starts; `--tool` says where they are
+    levels: Levels | None = None  # None: USUAL_SECTIONS are printed
 
 
 class Entry(NamedTuple):
@@ -311,6 +338,10 @@ class Manifest(NamedTuple):
                 yield f"backend {backend.name}: option tool is every backend's that has an environment"
             if backend.part and backend.part not in {option.name for option in backend.options}:
                 yield f"backend {backend.name}: part {backend.part} is not one of its options"
+            if backend.levels and (backend.levels.option, backend.levels.words) not in {
+                (option.name, frozenset(option.choices)) for option in backend.options
+            }:
+                yield f"backend {backend.name}: levels of {backend.levels.option} are not for all values of an option"
         for verb in self.verbs:
             if bool(verb.place) == bool(verb.same_as):
                 yield f"verb {verb.name}: expected a place, or the verb that it is the same as"

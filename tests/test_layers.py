@@ -112,7 +112,17 @@ VENDOR_WORDS = (
     "espressif",
     "stedgeai",
     "openvino",
+    "cloud ai",
+    "qpc",
+    "aic-profiling",
+    "aiccycle",
+    "dmaissue",
 )
+VENDOR_WORDS_OF = {  # outside contracts: what scripts of users spell
+    "program/file_names.py": {"qpc", "aic-profiling", "aiccycle"},
+    "api.py": {"qpc"},  # the keyword of `opstats`
+    "cli/opstats.py": {"qpc"},  # its option
+}
 VENDOR_PARTS = {"plugins", "readers"}
 
 
@@ -251,10 +261,11 @@ def test_no_folder_has_more_files_than_a_reader_can_take_in(root: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in files() if part_of(path) not in VENDOR_PARTS], ids=name)
 def test_vendors_are_named_only_in_their_plug_ins(path: Path) -> None:
+    words = set(VENDOR_WORDS) - VENDOR_WORDS_OF.get(name(path), set())
     wrong = [
         f"{name(path)}:{number}: {line.strip()}"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        if any(word in line.lower() for word in VENDOR_WORDS)
+        if any(word in line.lower() for word in words)
     ]
     assert not wrong
 

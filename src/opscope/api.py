@@ -133,7 +133,7 @@ def compile_model(
 ) -> Compiled:
     """Compile a model for the simulated device.
 
-    `output` is the folder for `programqpc.bin`; `phases` is a folder for one readable file per pass. Without them
+    `output` is the folder for the program file; `phases` is a folder for one readable file per pass. Without them
     nothing is written.
 
     Example:

@@ -167,7 +167,7 @@ def apply_changes(
 
 def what_if_run(folder: Path, changes: Sequence[str]) -> tuple[Run, Run]:
     """The run in a folder simulated again, as it was and with the changes applied."""
-    from ..core.files import PROGRAM_FILE
+    from ..program.file_names import PROGRAM_FILE
     from ..recording.folder_reader import read_run
     from ..workflows.execution import load_program
     from ..workflows.model_compiler import ModelCompiler

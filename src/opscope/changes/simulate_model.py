@@ -87,7 +87,7 @@ def _program(
 ) -> tuple[Program, npt.NDArray[np.void] | None]:
     """The program and the edges of its graph: read from the earlier run where it is the same, else compiled."""
     if same and request.folder is not None:
-        from ..core.files import PROGRAM_FILE
+        from ..program.file_names import PROGRAM_FILE
         from ..recording.folder_reader import read_graph
         from ..workflows.execution import load_program
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from ..commands.command import MODEL_HELP
 from ..commands.options import add_options, options_from
 from ..commands.outcomes import report_compiled
-from ..core.files import PROGRAM_FILE
 from ..options import CompileOptions
+from ..program.file_names import PROGRAM_FILE
 
 
 class CompileCommand:

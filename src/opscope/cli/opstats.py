@@ -13,6 +13,7 @@ from ..commands.outcomes import show_profile
 from ..commands.progress import counted
 from ..core.errors import UsageError, printable
 from ..options import OpstatsOptions
+from ..program.file_names import PROGRAM_FILE
 
 
 class OpstatsCommand:
@@ -20,18 +21,20 @@ class OpstatsCommand:
     required. If a buffer is damaged or of another program, one line says so, the others are decoded, and the exit code
     is 1."""
 
-    examples = """\
+    examples = f"""\
 examples:
-  opscope opstats --qpc build/programqpc.bin -i stats -o out --summary --trace
-  opscope opstats -q build/programqpc.bin -i stats -o out --trace --flow-events full --select-cores 0,5,1
-  opscope opstats -q build/programqpc.bin -i stats -o out --trace --trace-format perfetto --host-trace host.json
-  opscope opstats -q build/programqpc.bin -i stats --run profile.run
+  opscope opstats --qpc build/{PROGRAM_FILE} -i stats -o out --summary --trace
+  opscope opstats -q build/{PROGRAM_FILE} -i stats -o out --trace --flow-events full --select-cores 0,5,1
+  opscope opstats -q build/{PROGRAM_FILE} -i stats -o out --trace --trace-format perfetto --host-trace host.json
+  opscope opstats -q build/{PROGRAM_FILE} -i stats --run profile.run
 
 Exit codes: 0 fine, 1 some buffers could not be decoded, 2 wrong usage or nothing to decode.
 """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("-q", "--qpc", type=Path, required=True, metavar="F", help="programqpc.bin of the compiler")
+        parser.add_argument(
+            "-q", "--qpc", type=Path, required=True, metavar="F", help=f"{PROGRAM_FILE} of the compiler"
+        )
         parser.add_argument(
             "-i", "--input-dir", type=Path, required=True, metavar="DIR", help="folder with stats buffers"
         )

@@ -15,6 +15,7 @@ from ..commands.backend_options import (
     choose_source,
     chosen_options,
     known_options,
+    sections_shown,
 )
 from ..commands.command import MODEL_HELP, add_shape, command_line, keep_input, positive
 from ..commands.outcomes import show_profile
@@ -116,7 +117,7 @@ or unreadable input.
             recorded,
             as_json=args.json,
             top=None if args.all else args.top,
-            level=getattr(args, "profiling_level", None) or "detailed",
+            sections=sections_shown(args.backend, options),
         )
         _write_files(recorded.recording, args, summaries)
         if options.get("execute"):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..core.errors import UsageError
-from ..core.manifest import Option, Value
+from ..core.manifest import USUAL_SECTIONS, Option, Section, Value
 from .command import positive
 
 _Flags = ArgumentParser | _ArgumentGroup
@@ -79,6 +79,18 @@ def chosen_options(args: Namespace) -> dict[str, Value]:
             own = ", ".join(f"--{name}" for name in sorted(known))
             raise UsageError(f"--{option.name}: not an option of backend {args.backend}; expected of {own}")
     return given
+
+
+def sections_shown(backend: str, options: Mapping[str, Value]) -> tuple[Section, ...]:
+    """What is printed of what a backend tells, by its option for it."""
+    from ..backends import registry as backends
+
+    entry = next((each for each in backends.entries() if each.name == backend), None)
+    if entry is None or entry.levels is None:
+        return USUAL_SECTIONS
+    level = entry.levels.option
+    default = next(option.default for option in entry.options if option.name == level)
+    return dict(entry.levels.sections).get(str(options.get(level) or default), USUAL_SECTIONS)
 
 
 def choose_source(args: Namespace) -> str:

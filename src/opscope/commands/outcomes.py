@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import printable
+from ..core.manifest import USUAL_SECTIONS, Section
 from .command import screen_width, wants_colour, write_result
 from .vendor_flags import respelt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..workflows.execution import RunOutcome
     from ..workflows.model_compiler import Compiled
@@ -20,14 +21,26 @@ if TYPE_CHECKING:
 
 
 def show_profile(
-    recorded: Recorded, *, as_json: bool, top: int | None, level: str = "detailed", more: str = "--all"
+    recorded: Recorded,
+    *,
+    as_json: bool,
+    top: int | None,
+    sections: Sequence[Section] = USUAL_SECTIONS,
+    more: str = "--all",
 ) -> None:
     """The one screen that every profile has, whatever made it; or the same as JSON."""
     from ..views.json.recorded_json import RecordedJson
     from ..views.text.profile_text import ProfileText
 
     colour, width = wants_colour(sys.stdout), screen_width(sys.stdout)
-    text = ProfileText(top=top, level=level, colour=colour, width=width, more=more, places=_places(recorded))
+    text = ProfileText(
+        top=top,
+        sections=sections,
+        colour=colour,
+        width=width,
+        more=more,
+        places=_places(recorded),
+    )
     view = RecordedJson() if as_json else text
     write_result(lambda out: view.render(recorded.run, recorded.findings, recorded.recording, out), None)
     if recorded.reused:

@@ -12,7 +12,7 @@ MOST_EVENT = 0xFFFF
 
 LEVELS = {
     0: "nothing",
-    THREAD_LEVEL: "time of every thread, set-up time, PMU counters and DDR traffic where asked for",
+    THREAD_LEVEL: "time of every thread, set-up time, PMU counters and traffic of outer memory where asked for",
     PORT_LEVEL: "waits on input and output ports, doorbell times",
     OP_LEVEL: "cycles of every operator",
     OP_PMU_LEVEL: "PMU counters of every operator",

@@ -12,7 +12,6 @@ from typing import BinaryIO, TextIO
 
 from .errors import UsageError, os_reason
 
-PROGRAM_FILE = "programqpc.bin"
 MOST_BYTES = 1 << 32  # of a file that is read as a whole
 _CHUNK_BYTES = 1 << 20
 

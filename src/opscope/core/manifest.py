@@ -85,6 +85,32 @@ class Can(StrEnum):
     SUMMARY_FILES = "summary files"  # the files that plug-ins make of a profile
 
 
+class Section(StrEnum):
+    """A part of what `opscope profile` prints of a recording, beside the screen that every profile has."""
+
+    LANES = "lanes"
+    OPS = "ops"
+    WAITS = "waits"
+    KERNELS = "kernels"
+    PLACEMENT = "placement"
+    CAUSES = "causes"  # all that the source found by itself, not the costliest alone
+    STAGES = "stages"
+
+
+USUAL_SECTIONS = (Section.LANES, Section.OPS, Section.PLACEMENT, Section.CAUSES)
+
+
+class Levels(NamedTuple):
+    """What is printed of what a backend tells, by the value of one of its options."""
+
+    option: str
+    sections: tuple[tuple[str, tuple[Section, ...]], ...]  # value → what of it is printed
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for word, _ in self.sections)
+
+
 class Unpacked(NamedTuple):
     """Packages that are not installed but unpacked, whether or not they would run here: a finishing step sees to that.
 
@@ -161,6 +187,7 @@ class BackendEntry(NamedTuple):
     part: str = ""  # the option that says which part is meant; `--target` is another spelling of it
     figures: str = ""  # place of a function (part) → an object of figures with their `sources`: what is known of it
     environment: str = ""  # name of the one whose programs it starts; `--tool` says where they are
+    levels: Levels | None = None  # None: USUAL_SECTIONS are printed
 
 
 class Entry(NamedTuple):
@@ -247,6 +274,17 @@ class TraceWords(NamedTuple):
     arguments: tuple[tuple[str, str], ...]  # name of an argument in our timelines → here; one without is left out
 
 
+class TargetWords(NamedTuple):
+    """How the vendor's tools call what is told of a run on one of the plug-in's targets, whoever tells it."""
+
+    memories: tuple[tuple[str, str], ...] = ()  # name in the target file → in summaries and timelines
+    opstats_tag: str = "opstats"  # in names of files that `opscope opstats` writes, for scripts that look for it
+    trace_category: str = "op"  # of spans, where `trace_words` has none
+
+    def memory(self, name: str) -> str:
+        return dict(self.memories).get(name, name)
+
+
 class Manifest(NamedTuple):
     """Everything that one plug-in adds."""
 
@@ -268,10 +306,9 @@ class Manifest(NamedTuple):
     report_styles: tuple[ReportStyle, ...] = ()
     summary_files: tuple[SummaryFile, ...] = ()
     examples: tuple[Example, ...] = ()
-    memory_names: tuple[tuple[str, str], ...] = ()  # name in a target file → as the vendor's own files spell it
+    target_words: TargetWords = TargetWords()  # for files about runs on its targets
     trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     sampler: str = ""  # place of `sampled(log, device=0)`, a context in which a device's power is logged (power-log)
-    opstats_tag: str = ""  # in names of files that `opscope opstats` writes, for scripts that look for the vendor's
 
     def names(self) -> set[str]:
         """Every name that no other plug-in may have, with its kind before it."""
@@ -301,6 +338,10 @@ class Manifest(NamedTuple):
                 yield f"backend {backend.name}: option tool is every backend's that has an environment"
             if backend.part and backend.part not in {option.name for option in backend.options}:
                 yield f"backend {backend.name}: part {backend.part} is not one of its options"
+            if backend.levels and (backend.levels.option, backend.levels.words) not in {
+                (option.name, frozenset(option.choices)) for option in backend.options
+            }:
+                yield f"backend {backend.name}: levels of {backend.levels.option} are not for all values of an option"
         for verb in self.verbs:
             if bool(verb.place) == bool(verb.same_as):
                 yield f"verb {verb.name}: expected a place, or the verb that it is the same as"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .errors import UsageError, in_words
-from .manifest import Manifest, TraceWords
+from .manifest import Manifest, TargetWords, TraceWords
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,16 +53,38 @@ def target_folder(manifest: Manifest) -> Path | None:
     return folder if folder.is_absolute() else Path(import_module(manifest.package).__path__[0], folder)
 
 
-def vendor_memory_name(memory: str) -> str:
-    """A memory of a target file as files in its vendor's own formats spell it."""
-    return next((theirs for m in manifests() for ours, theirs in m.memory_names if ours == memory), memory)
+def target_files() -> Mapping[str, tuple[Manifest, Path]]:
+    """Name → the plug-in and the file of every target that plug-ins bring; of one name, the first is the one."""
+    return _target_files(manifests())
+
+
+@lru_cache(maxsize=4)  # what is installed does not change while a program runs, and every sample of a run asks
+def _target_files(found: tuple[Manifest, ...]) -> Mapping[str, tuple[Manifest, Path]]:
+    files: dict[str, tuple[Manifest, Path]] = {}
+    for manifest in found:
+        folder = target_folder(manifest)
+        for path in sorted(folder.glob("*.toml")) if folder is not None else ():
+            files.setdefault(path.stem, (manifest, path))
+    return files
+
+
+def target_words(target: str, maker: str = "") -> TargetWords:
+    """Words of the plug-in that a target is from, else of that of the backend or importer that made the run."""
+    found = target_files().get(target)
+    manifest = found[0] if found is not None else _manifest_of(maker)
+    return TargetWords() if manifest is None else manifest.target_words
 
 
 def trace_words(maker: str) -> TraceWords | None:
     """Words for a timeline of what a backend or an importer made; None: its plug-in has none of its own."""
+    manifest = _manifest_of(maker)
+    return None if manifest is None else manifest.trace_words
+
+
+def _manifest_of(maker: str) -> Manifest | None:
     for manifest in manifests():
         if maker in {*(backend.name for backend in manifest.backends), *(form.name for form in manifest.formats)}:
-            return manifest.trace_words
+            return manifest
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 from ..core.entries import called, known_entries, name_key, typed
 from ..core.errors import TargetError, did_you_mean, printable
-from ..core.plugins import manifests, target_folder
+from ..core.plugins import target_files
 from ..graph.graph import DType
 from ..graph.kinds import KINDS, Family
 from ..graph.work_families import WorkFamily
@@ -76,16 +76,7 @@ _FITTED = "fit"  # the source of figures that it sets
 
 def catalogue() -> dict[str, Path]:
     """Name → file of every target that is known without a path: those in the folders that plug-ins name."""
-    return dict(_files(tuple(folder for folder in map(target_folder, manifests()) if folder is not None)))
-
-
-@lru_cache(maxsize=4)  # what is installed does not change while a program runs, and every entry of the catalogue asks
-def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("*.toml")):
-            found.setdefault(path.stem, path)
-    return found
+    return {name: path for name, (_, path) in target_files().items()}
 
 
 def load(name: str) -> Target:

@@ -362,6 +362,7 @@ class Target:
     tiling: Tiling | None = None
     compression: Compression | None = None
     sequencer: Sequencer | None = None
+    transfer_thread: str = "Transfers"  # name of the thread of a core that starts them, where no sequencer does
     host: HostCosts | None = None
     simulation: Simulation | None = None
     pmu: Pmu | None = None

@@ -52,7 +52,7 @@ class CompileOptions:
             group="statistics",
         ),
     )
-    ddr_stats: bool = field(default=False, metadata=shown("count DDR traffic per core", group="statistics"))
+    ddr_stats: bool = field(default=False, metadata=shown("count traffic of outer memory per core", group="statistics"))
     pmu_recipe: str | None = field(default=None, metadata=PMU_RECIPE)
     pmu_events: str | None = field(
         default=None, metadata=shown("count these PMU events, at most 8: 3F,70,200", "HEX,…", group="statistics")

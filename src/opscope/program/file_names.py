@@ -1,14 +1,31 @@
-"""Names of the files that a run leaves: one set per program, activation and inference, so that none is overwritten."""
+"""Names of the files that compiling and running leave: one set per program, activation and inference, so that none is
+overwritten.
+
+They are those of one vendor's runtime and tools, whatever the target: scripts look for these names, and `opstats` tells
+by them which buffers belong together.
+"""
 
 from __future__ import annotations
 
-from .program import Program
-from .stats_files import plain_name
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .program import Program
+
+PROGRAM_FILE = "programqpc.bin"
+RUN_FILES = "aic-profiling-program-"  # what names of all files of a run begin with; the number of the program follows
+STATS_END = "-aiccyclecounts"  # of a stats buffer, before its suffix
+
+
+def plain_name(network: str) -> str:
+    """A name from a model as file names spell it: without characters that mean something to a file system."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", network)[:100].lstrip(".") or "network"
 
 
 def raw_name(program: Program, activation: int, inference: int, device: int, *, number: int = 0) -> str:
     """Name of the stats buffer of one device; `number` is that of the program in its run."""
-    return f"{_stem(activation, number)}-inf-{inference}-{network_name(program, device)}-aiccyclecounts.bin"
+    return f"{_stem(activation, number)}-inf-{inference}-{network_name(program, device)}{STATS_END}.bin"
 
 
 def stats_name(activation: int, inference: int, *, number: int = 0) -> str:
@@ -17,7 +34,7 @@ def stats_name(activation: int, inference: int, *, number: int = 0) -> str:
 
 def trace_name(*, number: int = 0) -> str:
     """Name of the timeline of all activations of a program."""
-    return f"aic-profiling-program-{number}-trace.json"
+    return f"{RUN_FILES}{number}-trace.json"
 
 
 def latency_name(activation: int, *, number: int = 0) -> str:
@@ -40,4 +57,4 @@ def network_name(program: Program, device: int) -> str:
 
 
 def _stem(activation: int, number: int) -> str:
-    return f"aic-profiling-program-{number}-activation-{activation}"
+    return f"{RUN_FILES}{number}-activation-{activation}"

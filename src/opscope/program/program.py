@@ -244,6 +244,14 @@ class Commands:
         is_memory = self.routes[pool].carries in (Carries.READ, Carries.WRITE)
         return fastest if served is None or not is_memory else served
 
+    @property
+    def outer_memory(self) -> str:
+        """Name of the memory beyond the cores, for people; several are joined by a slash, and `outer` is unknown."""
+        moving = (route.memory for route in self.routes if route.carries in (Carries.READ, Carries.WRITE))
+        return (
+            "/".join(dict.fromkeys(self.memories[memory].name for memory in moving if memory != NO_MEMORY)) or "outer"
+        )
+
     def dependencies(self, command: int) -> Sequence[int]:
         """Commands that must be done before a command starts."""
         first, last = self.dependency_offsets[command], self.dependency_offsets[command + 1]

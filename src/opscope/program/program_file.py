@@ -1,4 +1,4 @@
-"""Codec of the program file `programqpc.bin`: Program ⇄ bytes (docs/formats/program.md).
+"""Codec of the program file: Program ⇄ bytes (docs/formats/program.md).
 
     header          magic, version, number of sections, program id, CRC-32 of everything behind it
     section table   kind, offset and bytes of each section

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from ..core.errors import UsageError, printable
-from ..core.files import PROGRAM_FILE
+from .file_names import PROGRAM_FILE
 from .program import Port, Program
 
 

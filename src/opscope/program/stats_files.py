@@ -1,4 +1,4 @@
-"""File names of stats buffers, and of what is made from them."""
+"""Stats buffers in a folder, found by their names; and names of what is made from them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.plugins import manifests
+from ..core.plugins import target_words
+from .file_names import RUN_FILES, STATS_END
 
 _NAME = re.compile(
-    r"(?P<stem>aic-profiling-program-(?P<program>\d{1,9})-activation-(?P<activation>\d{1,9})-inf-(?P<inference>\d{1,9})"
-    r"-(?P<network>.+?)(?:_slice(?P<slice>\d{1,5}))?)-aiccyclecounts(?:_[^/]*)?\.bin"
+    rf"(?P<stem>{RUN_FILES}(?P<program>\d{{1,9}})-activation-(?P<activation>\d{{1,9}})-inf-(?P<inference>\d{{1,9}})"
+    rf"-(?P<network>.+?)(?:_slice(?P<slice>\d{{1,5}}))?){STATS_END}(?:_[^/]*)?\.bin"
 )
-_TRACE = re.compile(r"aic-profiling-program-(\d{1,9})-trace\.json")
-EXPECTED = "aic-profiling-program-<P>-activation-<A>-inf-<I>-<Network>-aiccyclecounts.bin"
+_TRACE = re.compile(rf"{RUN_FILES}(\d{{1,9}})-trace\.json")
+EXPECTED = f"{RUN_FILES}<P>-activation-<A>-inf-<I>-<Network>{STATS_END}.bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,6 @@ class Sample:
         return f"{first.stem.removesuffix(f'_slice{first.slice:02d}')}-merged"
 
 
-def plain_name(network: str) -> str:
-    """A name from a model as file names spell it: without characters that mean something to a file system."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", network)[:100].lstrip(".") or "network"
-
-
 def program_of_trace(path: Path) -> int | None:
     """The number of the program that a run wrote a timeline of, as its name says; None: it says nothing."""
     match = _TRACE.fullmatch(path.name)
@@ -72,7 +68,6 @@ def _in_order(files: Sequence[StatsFile]) -> tuple[StatsFile, ...]:
     return tuple(sorted(files, key=lambda file: (-1 if file.slice is None else file.slice, file.path.name)))
 
 
-def output_name(stem: str, suffix: str) -> str:
-    """Name of a file made from stats: `<stem>.opstats.summary.txt`, or with the tag that a plug-in asks for."""
-    tag = next((manifest.opstats_tag for manifest in manifests() if manifest.opstats_tag), "opstats")
-    return f"{stem}.{tag}{suffix}"
+def output_name(stem: str, target: str, suffix: str) -> str:
+    """Name of a file made from stats of a target: `<stem>.opstats.summary.txt`, or with the tag of its plug-in."""
+    return f"{stem}.{target_words(target).opstats_tag}{suffix}"

@@ -126,6 +126,7 @@ class DdrRow:
     """Outer-memory traffic of one core."""
 
     core: int
+    memory: str  # its name
     read_bytes: int
     write_bytes: int
     ticks: int
@@ -372,6 +373,7 @@ class DeviceSummary:
     lost: int = 0  # command records that did not fit the buffer
     totals: Summary | None = None
     notes: tuple[str, ...] = field(default=())  # what the stats level lacks, and how to get it
+    target: str = ""  # empty: not known
 
     @property
     def cores(self) -> tuple[int, ...]:

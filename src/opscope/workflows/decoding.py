@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
-from ..core.files import PROGRAM_FILE, read_whole, write_whole
+from ..core.files import read_whole, write_whole
 from ..decode import (
     Barriers,
     Buffer,
@@ -37,10 +37,11 @@ from ..decode import (
 )
 from ..importers.host_trace import ActivationError, read_host_trace
 from ..options import OpstatsOptions
+from ..program.file_names import PROGRAM_FILE, plain_name
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..program.specializations import specialization_files
-from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, plain_name, program_of_trace
+from ..program.stats_files import EXPECTED, Sample, StatsFile, find_samples, output_name, program_of_trace
 from ..recording.build import to_run
 from ..recording.folder_reader import read_run
 from ..recording.folder_writer import RunFolder, write_part
@@ -99,9 +100,9 @@ class _Decoded:
 class Decoder:
     """A program, with what decoding any of its samples needs."""
 
-    def __init__(self, qpc: Path, options: OpstatsOptions) -> None:
-        raw = read_whole(qpc, "the programqpc.bin that the compiler wrote")
-        self.source = str(qpc)
+    def __init__(self, program_file: Path, options: OpstatsOptions) -> None:
+        raw = read_whole(program_file, f"the {PROGRAM_FILE} that the compiler wrote")
+        self.source = str(program_file)
         self.options = options
         self.program: Program = decode_program(raw, source=self.source)
         self.program_id = program_id(raw)
@@ -192,7 +193,7 @@ class Decoder:
         tables = summarise_device(trace, capture, self.index, network=network)
         text = StringIO()
         OpstatsText().render(tables, text)
-        path = folder / output_name(file.stem, OpstatsText.suffix)
+        path = folder / output_name(file.stem, self.program.target, OpstatsText.suffix)
         write_whole(path, lambda out: out.write(text.getvalue().encode()))
         outcome.written.append(path)
         outcome.notes += tables.notes
@@ -211,7 +212,7 @@ class Decoder:
         if self.options.merge_devices or sample.files[0].slice is None:
             parts = [(sample.merged_stem, traces)]
         for stem, chosen in parts:
-            path = folder / output_name(stem, view.suffix)
+            path = folder / output_name(stem, self.program.target, view.suffix)
             write_whole(path, partial(view.render, self._with_host(merge_traces(chosen), outcome)))
             outcome.written.append(path)
 
@@ -308,13 +309,13 @@ def samples_of(folder: Path) -> list[Sample]:
     return found
 
 
-def _programs_of(qpc: Path, samples: Sequence[Sample]) -> list[Path]:
+def _programs_of(program_file: Path, samples: Sequence[Sample]) -> list[Path]:
     """The program that each sample is of: of several specializations, the one that its first buffer names."""
-    files = specialization_files(qpc.parent) if qpc.name == PROGRAM_FILE else [qpc]
+    files = specialization_files(program_file.parent) if program_file.name == PROGRAM_FILE else [program_file]
     if len(files) == 1:
-        return [qpc] * len(samples)
+        return [program_file] * len(samples)
     by_id: dict[int | None, Path] = {program_id(read_whole(file, "a program")): file for file in files}
-    return [by_id.get(_written_by(sample), qpc) for sample in samples]
+    return [by_id.get(_written_by(sample), program_file) for sample in samples]
 
 
 def _written_by(sample: Sample) -> int | None:
@@ -327,13 +328,13 @@ def _written_by(sample: Sample) -> int | None:
 
 
 @lru_cache(maxsize=4)
-def decoder(qpc: Path, options: OpstatsOptions) -> Decoder:
+def decoder(program_file: Path, options: OpstatsOptions) -> Decoder:
     """Made once per process: a worker decodes the program once, however many samples it gets."""
-    return Decoder(qpc, options)
+    return Decoder(program_file, options)
 
 
-def _one(qpc: Path, options: OpstatsOptions, sample: Sample, folder: Path, part: Path | None) -> SampleOutcome:
-    return decoder(qpc, options).sample(sample, folder, part)
+def _one(program_file: Path, options: OpstatsOptions, sample: Sample, folder: Path, part: Path | None) -> SampleOutcome:
+    return decoder(program_file, options).sample(sample, folder, part)
 
 
 def decode_all(
@@ -351,16 +352,16 @@ def decode_all(
     workers = min(workers, len(samples))
     if workers < 2 or size < _WORTH_A_PROCESS:
         outcomes = []
-        for number, (qpc, sample, part) in enumerate(zip(programs, samples, parts, strict=True), start=1):
-            outcomes.append(_one(qpc, options, sample, folder, part))
+        for number, (program_file, sample, part) in enumerate(zip(programs, samples, parts, strict=True), start=1):
+            outcomes.append(_one(program_file, options, sample, folder, part))
             if progress is not None:
                 progress(number, len(samples))
         return outcomes
     context = get_context("fork" if os.name == "posix" else "spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep_memory) as pool:
         futures = [
-            pool.submit(_one, qpc, options, sample, folder, part)
-            for qpc, sample, part in zip(programs, samples, parts, strict=True)
+            pool.submit(_one, program_file, options, sample, folder, part)
+            for program_file, sample, part in zip(programs, samples, parts, strict=True)
         ]
         return list(_in_turn(futures, progress))
 
@@ -383,7 +384,7 @@ def _in_turn(futures: list[Future[SampleOutcome]], progress: Progress | None) ->
 
 
 def decode_everything(
-    qpc: Path,
+    program_file: Path,
     input_dir: Path,
     output_dir: Path,
     options: OpstatsOptions,
@@ -394,9 +395,9 @@ def decode_everything(
 ) -> OpstatsOutcome:
     """All samples of a folder, and the run that holds them."""
     decoder.cache_clear()  # the file may be another by now
-    decoder(qpc, options)  # a program that cannot be read is told first
+    decoder(program_file, options)  # a program that cannot be read is told first
     samples = samples_of(input_dir)
-    programs = _programs_of(qpc, samples)
+    programs = _programs_of(program_file, samples)
     if options.run is not None and len(set(programs)) > 1:
         raise UsageError(f"{input_dir}: samples of several specializations; expected those of one to make a run of")
     if options.summary or options.trace:
@@ -448,7 +449,7 @@ def _make_folder(folder: Path) -> None:
 
 def _recorded(  # noqa: PLR0917 – as many as what a run is made of
     folder: RunFolder,
-    qpc: Path,
+    program_file: Path,
     done: Sequence[tuple[SampleOutcome, Path | None]],
     made: Decoder,
     command: tuple[str, ...],
@@ -465,10 +466,10 @@ def _recorded(  # noqa: PLR0917 – as many as what a run is made of
         maker="opstats",
     )
     chosen: dict[str, Value] = {"stats_level": program.stats.level, "stats_batch_size": program.stats.batch_size}
-    recording = replace(recording, model=str(qpc), options=chosen)
-    head = to_run(recording, command=command, created=created, sha256=sha256(qpc.read_bytes()).hexdigest())
+    recording = replace(recording, model=str(program_file), options=chosen)
+    head = to_run(recording, command=command, created=created, sha256=sha256(program_file.read_bytes()).hexdigest())
     folder.fill(head, parts)
-    model = (qpc.parent / program.model).resolve()
+    model = (program_file.parent / program.model).resolve()
     kept = replace(program, model=os.path.relpath(model, folder.path.resolve()) if program.model else "")
     folder.keep(PROGRAM_FILE, encode_program(kept))
     run = read_run(folder.folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
-from ..core.files import PROGRAM_FILE, read_whole
+from ..core.files import read_whole
 from ..core.provenance import Provenance
 from ..device import Inference, collect
 from ..device.host.pace import Pace
@@ -23,7 +23,7 @@ from ..options import RunOptions
 from ..program.bounds import check_capacity
 from ..program.capture import Capture, encode_capture
 from ..program.check import check_duration, check_limits
-from ..program.file_names import network_name
+from ..program.file_names import PROGRAM_FILE, network_name
 from ..program.program import OP_LEVEL, PORT_LEVEL, THREAD_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
 from ..program.specializations import choose_specialization, specialization_files

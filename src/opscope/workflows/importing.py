@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from ..core.errors import ImportFileError, ModelError, UsageError, printable
-from ..core.files import PROGRAM_FILE
 from ..core.provenance import Provenance
 from ..importers import combine, reading
 from ..importers.formats import UnknownFormatError, read_profile, read_profiles
 from ..importers.power_join import Align
+from ..program.file_names import PROGRAM_FILE
 from ..program.wire import PROGRAM_MAGIC, STATS_MAGIC
 from ..recording.folder_reader import read_run
 from ..recording.recording import Recording

@@ -11,7 +11,7 @@ from ..compiler import Compiler
 from ..compiler.plan import Plan
 from ..compiler.program_bounds import least_bounds, surely_fits
 from ..core.errors import ModelError, printable
-from ..core.files import PROGRAM_FILE, write_bytes
+from ..core.files import write_bytes
 from ..estimate.machines import use_machine
 from ..estimate.precision import with_precision
 from ..graph.graph import Graph
@@ -19,6 +19,7 @@ from ..machine.corners import Corner
 from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.bounds import check_capacity
+from ..program.file_names import PROGRAM_FILE
 from ..program.program import NO_OP, Program
 from ..program.program_file import encode_program
 from ..readers import graph_of

@@ -9,7 +9,7 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.files import PROGRAM_FILE
+from ..program.file_names import PROGRAM_FILE
 from ..program.program import Program
 from ..program.program_file import encode_program
 from ..recording.build import to_run

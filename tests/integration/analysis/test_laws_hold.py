@@ -9,8 +9,8 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
-from opscope.core.files import PROGRAM_FILE
 from opscope.machine import catalogue as targets
+from opscope.program.file_names import PROGRAM_FILE
 from opscope.program.program_file import decode_program, encode_program
 from opscope.zoo import Recipe, make
 

@@ -14,7 +14,7 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
-from opscope.core.files import PROGRAM_FILE
+from opscope.program.file_names import PROGRAM_FILE
 from opscope.recording.folder_reader import read_run
 from opscope.recording.recording_file import RECORDING_FILE, decode_recording
 from opscope.recording.trace import NONE, Lane, Trace

@@ -15,7 +15,8 @@ from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program_file import decode_program
 from opscope.recording.folder_reader import read_run
 from opscope.recording.run import routes_of
-from support.decode.opstats_folder import START_TICK, bert, keyword_spotter
+from opscope.zoo import Recipe
+from support.decode.opstats_folder import START_TICK, bert, compiled, keyword_spotter, run
 from support.decode.opstats_identities import check_identities
 
 STEM = "aic-profiling-program-0-activation-0-inf-{}-QAicGraph"
@@ -59,6 +60,19 @@ def test_summary_and_trace_of_every_sample_under_the_documented_names(
     assert (summary.network, summary.batch_size, summary.cores) == ("QAicGraph", 4, (0, 1))
     assert summary.window[0] == START_TICK
     assert json.loads((out / TRACE.format(1)).read_bytes())["traceEvents"]
+
+
+def test_files_about_a_target_of_another_vendor_have_no_word_of_this_one(tmp_path: Path) -> None:
+    run(tmp_path, compiled(tmp_path, Recipe("kws-cnn"), cores=1, target="torq-sl2610"), inferences=1)
+    assert opstats(tmp_path, "-o", str(tmp_path / "out"), "--summary", "--trace") == 0
+    stem = STEM.format(0)
+    assert names(tmp_path / "out") == [f"{stem}.opstats.summary.txt", f"{stem}.opstats.trace.json"]
+    summary, trace = ((tmp_path / "out" / name).read_text(encoding="utf-8") for name in names(tmp_path / "out"))
+    assert "no XRAM traffic counters; compile with --ddr-stats" in summary
+    spans = [event for event in json.loads(trace)["traceEvents"] if event["ph"] == "X"]
+    assert {event["cat"] for event in spans} == {"op"}
+    for word in (" DDR", "DMAIssue", " TCM"):
+        assert word not in summary + trace
 
 
 def test_the_flush_of_the_statistics_is_in_the_table_and_nowhere_behind_it(kws: Path, tmp_path: Path) -> None:

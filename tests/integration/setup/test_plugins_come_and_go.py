@@ -119,6 +119,23 @@ def test_the_program_works_without_any_one_of_its_plug_ins_and_says_what_it_miss
     assert python(place, code, *faces, folder=tmp_path).split() == ["False"] * (2 * len(faces))
 
 
+@pytest.mark.parametrize("name", ["qaic", "qnn"])
+def test_a_type_checker_finds_no_mistake_where_a_plug_in_with_a_face_is_gone(name: str, tmp_path: Path) -> None:
+    copy_tree(tmp_path / "tree")
+    source = tmp_path / "tree" / "src"
+    shutil.rmtree(source / "opscope" / "plugins" / name)
+    words = ("--strict", "--no-site-packages", "--follow-imports=skip", "--cache-dir", str(tmp_path / "cache"))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *words, str(source / "opscope" / "plugins" / "faces.py")],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.fixture
 def with_toy(installed: Path) -> Path:
     """The program with a package of a stranger beside it."""

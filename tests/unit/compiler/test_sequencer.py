@@ -48,6 +48,15 @@ def test_a_dense_layer_of_one_row_takes_as_long_as_its_weights_take_to_arrive() 
     assert simulate(compiled(dense())).total_cycles == pytest.approx(by_vendor, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("target", "issuer"),
+    [(TORQ, "NSS"), (replace(TORQ, sequencer=None), "Transfers"), (targets.load("aic100-std"), "DMAIssue")],
+    ids=["by its sequencer", "by nothing", "by its thread"],
+)
+def test_what_starts_transfers_is_called_as_the_target_has_it(target: Target, issuer: str) -> None:
+    assert compiled(dense(64, 32), target).groups[-1].name == issuer
+
+
 def image() -> Graph:
     draw = Sketch("conv", dtype=DType.I8)
     return draw.graph(draw.conv(draw.input(1, 32, 32, 32), 64))

@@ -12,12 +12,16 @@ import pytest
 
 from opscope.core import plugins
 from opscope.core.errors import UsageError
-from opscope.core.manifest import BackendEntry, Can, Format, Manifest, Signature, Verb
+from opscope.core.manifest import BackendEntry, Can, Format, Levels, Manifest, Option, Signature, Verb
 from opscope.core.plugins import load_place, manifests, problems, target_folder
 from support.plugins.installing import GROUP, ROOT, write_metadata
 
 OURS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
 MANIFESTS = sorted((ROOT / "src" / "opscope" / "plugins").glob("*/manifest.py"))
+
+
+LEVEL = Option("level", "how much", ("a", "b"), "a")
+HALF = Levels("level", (("a", ()),))
 
 
 @pytest.fixture
@@ -61,6 +65,15 @@ def test_every_place_that_a_manifest_of_ours_names_is_there() -> None:
         assert folder is None or list(folder.glob("*.toml"))
 
 
+def test_type_checkers_are_told_of_the_faces_of_our_manifests_and_no_others() -> None:
+    tree = ast.parse((ROOT / "src" / "opscope" / "plugins" / "faces.py").read_text())
+    lines = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    ours = [manifest for manifest in manifests() if manifest.name in OURS]
+    assert {f"{node.module}:{alias.name}" for node in lines for alias in node.names} == {
+        f"{manifest.name}{face.place}" for manifest in ours for face in manifest.faces
+    }
+
+
 def test_a_place_that_is_not_there_is_an_error_that_names_the_plug_in() -> None:
     manifest = Manifest("mine", "Mine", "opscope.plugins.ort")
     with pytest.raises(UsageError, match=r"^plug-in mine \(\.nowhere:x\): cannot be loaded \(ModuleNotFoundError"):
@@ -98,6 +111,10 @@ def test_a_plug_in_that_is_broken_leaves_the_others(site: Path) -> None:
         (
             Manifest("m", "", "", backends=(BackendEntry("b", "", "x", can=frozenset({Can.ADVISE})),)),
             "backend b: a what-if needs its place",
+        ),
+        (
+            Manifest("m", "", "", backends=(BackendEntry("b", "", "x", (LEVEL,), levels=HALF),)),
+            "backend b: levels of level are not for all values of an option",
         ),
     ],
 )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opscope.program.stats_files import find_samples, output_name, plain_name
+from opscope.program.file_names import plain_name
+from opscope.program.stats_files import find_samples, output_name
 
 
 def names(folder: Path, *files: str) -> list[tuple[str, list[int | None]]]:
@@ -35,9 +36,13 @@ def test_a_suffix_behind_the_buffers_name_is_allowed(tmp_path: Path) -> None:
     assert names(tmp_path, "aic-profiling-program-0-activation-0-inf-3-Net-aiccyclecounts_0.bin")
 
 
-def test_outputs_bear_the_name_of_the_vendors_tool() -> None:
+@pytest.mark.parametrize(
+    ("target", "tag"),
+    [("aic100-std", "qaic-opstats"), ("aic100-ultra", "qaic-opstats"), ("torq-sl2610", "opstats"), ("", "opstats")],
+)
+def test_outputs_bear_the_name_of_the_tool_of_the_vendor_that_the_target_is_of(target: str, tag: str) -> None:
     stem = "aic-profiling-program-0-activation-0-inf-213-QAicGraph"
-    assert output_name(stem, ".summary.txt") == f"{stem}.qaic-opstats.summary.txt"
+    assert output_name(stem, target, ".summary.txt") == f"{stem}.{tag}.summary.txt"
 
 
 @pytest.mark.parametrize(("network", "name"), [("QAicGraph", "QAicGraph"), ("../a b", "_a_b"), ("..", "network")])

@@ -123,7 +123,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
         threads=thread_rows(program, capture),
         ports=port_rows(capture),
         doorbells=doorbell_rows(capture),
-        ddr=ddr_rows(capture),
+        ddr=ddr_rows(program, capture),
         pmu=counters,
         active=active_rows(program, counters),
         op_pmu=op_pmu_rows(program, capture),
@@ -131,6 +131,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
         lost=lost_records(capture),
         totals=_summary(work, {capture.device: capture}) if whole else None,
         notes=missing(program, capture),
+        target=program.target,
     )
 
 
@@ -152,7 +153,7 @@ def missing(program: Program, capture: Capture) -> tuple[str, ...]:
     if level < _OP_LEVEL:
         notes.append("no operator cycle counts at this stats level; compile with --stats-level 70 or more")
     if not stats.ddr:
-        notes.append("no DDR traffic counters; compile with --ddr-stats")
+        notes.append(f"no {program.outer_memory} traffic counters; compile with --ddr-stats")
     if not stats.events:
         notes.append("no PMU counters; compile with --pmu-recipe or --pmu-events")
     elif level < _OP_PMU_LEVEL:

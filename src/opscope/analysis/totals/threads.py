@@ -92,9 +92,9 @@ def doorbell_rows(capture: Capture) -> tuple[DoorbellRow, ...]:
     )
 
 
-def ddr_rows(capture: Capture) -> tuple[DdrRow, ...]:
+def ddr_rows(program: Program, capture: Capture) -> tuple[DdrRow, ...]:
     return tuple(
-        DdrRow(core, *record)
+        DdrRow(core, program.outer_memory, *record)
         for core in range(capture.cores)
         for records in _records(capture, StatsSection.DDR, core)
         for record in records.tolist()

@@ -25,7 +25,6 @@ from ..sharding import REDUCED, Sharding
 from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import VectorCost, issue_cycles
 
-TRANSFER_GROUP = "DMAIssue"
 _WORTH = 4  # times the cycles of starting it: the mean work of a piece
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
 VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues all-gathers
@@ -385,7 +384,7 @@ def engine_groups(plan: Plan | Schedule) -> tuple[Group, ...]:
     target = plan.machine.target
     engines = sorted(target.engines, key=lambda engine: -engine.threads)
     names = [(e, f"{e.name} {unit}" if e.units > 1 else e.name) for e in engines for unit in range(e.units)]
-    issuer = TRANSFER_GROUP if target.sequencer is None else target.sequencer.name
+    issuer = target.transfer_thread if target.sequencer is None else target.sequencer.name
     return (*(Group(name, engine.name, engine.threads) for engine, name in names), Group(issuer, "", 1))
 
 

@@ -54,7 +54,7 @@ def metric(name: str, values: Floats | None) -> Metric:
 
 
 def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
-    """Return busy shares from PMU events and the DDR traffic of one inference on all its devices.
+    """Return busy shares from PMU events and the outer-memory traffic of one inference on all its devices.
 
     Shares are the mean over devices; bytes are their sum; the slowest device determines the time.
     """
@@ -67,8 +67,9 @@ def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
     if stats.ddr:
         moved = sum(map(_ddr_bytes, captures))
         seconds = max(1, *map(exec_ticks, captures)) / captures[0].stats_hz
-        found["DDRTrafficMB"] = moved / _MEGA
-        found["DDRBandwidthGBPerSec"] = moved / _GIGA / seconds
+        memory = program.outer_memory
+        found[f"{memory}TrafficMB"] = moved / _MEGA
+        found[f"{memory}BandwidthGBPerSec"] = moved / _GIGA / seconds
     return found
 
 

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from ...commands.outcomes import report_compiled, report_outcome
 from ...commands.progress import counted
 from ...commands.vendor_command import say, show_help, take_all
-from ...core.files import PROGRAM_FILE
+from ...program.file_names import PROGRAM_FILE
 
 
 class QaicCompileCommand:

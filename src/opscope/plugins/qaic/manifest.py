@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.manifest import Face, Format, Manifest, Signature, Verb
+from ...core.manifest import Face, Format, Manifest, Signature, TargetWords, Verb
 
 MANIFEST = Manifest(
     name="qaic",
@@ -10,8 +10,7 @@ MANIFEST = Manifest(
     package=__package__,
     order=60,
     targets="targets",
-    memory_names=(("VTCM", "TCM"),),
-    opstats_tag="qaic-opstats",
+    target_words=TargetWords(memories=(("VTCM", "TCM"),), opstats_tag="qaic-opstats", trace_category="aic"),
     faces=(Face("Session", ".session:Session"),),
     verbs=(
         Verb("qaic-compile", "Cloud AI command line: compile", ".commands"),

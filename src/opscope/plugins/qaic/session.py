@@ -18,11 +18,11 @@ import numpy as np
 
 from ...analysis.totals.summarise import summarise_device
 from ...core.errors import UsageError, printable
-from ...core.files import PROGRAM_FILE, write_whole
+from ...core.files import write_whole
 from ...device.host.inputs import Array, check_inputs, port_types
 from ...machine.target import Target
 from ...options import RunOptions, chosen, part_of
-from ...program.file_names import network_name
+from ...program.file_names import PROGRAM_FILE, network_name
 from ...program.program import THREAD_LEVEL
 from ...program.specializations import choose_specialization
 from ...recording.trace import Trace

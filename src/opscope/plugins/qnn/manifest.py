@@ -5,21 +5,31 @@ from __future__ import annotations
 import re
 
 from ...core.manifest import (
+    USUAL_SECTIONS,
     BackendEntry,
     Can,
     Example,
     Face,
     Format,
     Hint,
+    Levels,
     Manifest,
     Option,
+    Section,
     Signature,
     SummaryFile,
     TraceWords,
 )
 
 DEFAULT_SOC = "SA8255"
-LEVELS = ("basic", "detailed", "backend", "client", "linting", "optrace")
+LEVELS: dict[str, tuple[Section, ...]] = {
+    "basic": (),
+    "detailed": USUAL_SECTIONS,
+    "backend": (Section.LANES, Section.STAGES),
+    "client": (Section.STAGES,),
+    "linting": (Section.LANES, Section.WAITS, Section.PLACEMENT, Section.CAUSES),
+    "optrace": (Section.LANES, Section.OPS, Section.KERNELS, Section.PLACEMENT, Section.CAUSES, Section.STAGES),
+}
 PERF_PROFILES = ("balanced", "high_performance", "extreme_performance", "burst")
 PRECISIONS = ("as-is", "w8a8", "w8a16", "w4a8", "w4a16", "f16")
 _ROOTS = re.escape(bytes(range(8, 256, 4)))
@@ -39,6 +49,7 @@ BACKEND = BackendEntry(
     models=("onnx",),
     part="soc",
     figures=".entries:figures_of",
+    levels=Levels("profiling-level", tuple(LEVELS.items())),
     options=(
         Option(
             "soc",
@@ -46,7 +57,7 @@ BACKEND = BackendEntry(
             default=DEFAULT_SOC,
             metavar="SOC",
         ),
-        Option("profiling-level", "level of detail (default detailed)", LEVELS, "detailed"),
+        Option("profiling-level", "level of detail (default detailed)", tuple(LEVELS), "detailed"),
         Option(
             "perf-profile",
             "no effect, kept for scripts: estimates are for the highest clock",

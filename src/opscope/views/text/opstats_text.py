@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.plugins import vendor_memory_name
+from ...core.manifest import TargetWords
+from ...core.plugins import target_words
 from ...recording.summary import DeviceSummary, KindRow, ThreadRow
 from .opstats_sections import write_sections
 
@@ -35,13 +36,13 @@ class OpstatsText:
 
 def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> None:
     """Everything of one core: op table, threads, frequency, ports and counters. `number` is its place in the device."""
-    rows = [row for row in summary.kinds if row.core == core]
+    rows, words = [row for row in summary.kinds if row.core == core], target_words(summary.target)
     threads = summary.threads_of(core)
     ucycles, pcycles = summary.core_ucycles(core), summary.core_pcycles(core)
     if rows:
         out.write(f"\n{HEADER}\n")
         for row in rows:
-            out.write(_kind_line(row, ucycles, pcycles))
+            out.write(_kind_line(row, ucycles, pcycles, words))
     out.write(f"\nc{core} total:{ucycles:16d} ucycles{pcycles:16d} pcycles (thread max)\n")
     for thread in threads:
         out.write(_thread_line(thread))
@@ -67,7 +68,7 @@ def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> 
     _write_counters(summary, core, out)
 
 
-def _kind_line(row: KindRow, ucycles: int, pcycles: int) -> str:
+def _kind_line(row: KindRow, ucycles: int, pcycles: int, words: TargetWords) -> str:
     """A line of the op table; shares are of these cycles of the core."""
     cells = (
         f"c{row.core}".ljust(4),
@@ -80,16 +81,16 @@ def _kind_line(row: KindRow, ucycles: int, pcycles: int) -> str:
         f"{_decimal(row.ucycles_per_kb):>10}",
         f"{_decimal(row.pcycles_per_kb):>10}",
         f"{_decimal(row.deviation):>13}",
-        _details(row),
+        _details(row, words),
     )
     return "  ".join(cells) + "\n"
 
 
-def _details(row: KindRow) -> str:
+def _details(row: KindRow, words: TargetWords) -> str:
     if row.is_wait:
         return printable(f"{row.kind} {row.group}")
     types = f"({row.types})" if row.types else ""
-    return printable(f"{row.kind} {row.group} {vendor_memory_name(row.memory)} {types}", 400)
+    return printable(f"{row.kind} {row.group} {words.memory(row.memory)} {types}", 400)
 
 
 def _thread_line(row: ThreadRow) -> str:
@@ -102,16 +103,17 @@ def _thread_line(row: ThreadRow) -> str:
 
 
 def _write_counters(summary: DeviceSummary, core: int, out: TextIO) -> None:
-    """PMU and DDR: the vendor's layout of these is not public, so this one is ours."""
+    """PMU and traffic of outer memory: the vendor's layout of these is not public, so this one is ours."""
     for ddr in summary.ddr:
         if ddr.core == core:
             seconds = ddr.ticks / summary.stats_hz
             moved = ddr.read_bytes + ddr.write_bytes
             rate = f"{moved / seconds / 1e9:.3f}" if seconds else UNKNOWN
-            out.write(f"c{core:02d} DDR read bytes:{ddr.read_bytes:20d}\n")
-            out.write(f"c{core:02d} DDR write bytes:{ddr.write_bytes:19d}\n")
-            out.write(f"c{core:02d} DDRTrafficMB:{moved / 1e6:22.3f}\n")
-            out.write(f"c{core:02d} DDRBandwidthGBPerSec:{rate:>14}\n")
+            memory = f"c{core:02d} {printable(ddr.memory, 40)}"
+            out.write(f"{memory} read bytes:{ddr.read_bytes:20d}\n")
+            out.write(f"{memory} write bytes:{ddr.write_bytes:19d}\n")
+            out.write(f"{memory}TrafficMB:{moved / 1e6:22.3f}\n")
+            out.write(f"{memory}BandwidthGBPerSec:{rate:>14}\n")
     if any(row.core == core for row in summary.pmu):
         out.write(f"c{core:02d} PMU events are the simulator's own: the vendor's numbers are not public\n")
     for row in summary.pmu:

@@ -10,13 +10,14 @@ from textwrap import wrap
 from typing import TextIO
 
 from ...core.errors import printable
+from ...core.manifest import USUAL_SECTIONS, Section
 from ...core.units import UNKNOWN, format_digits, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings
 from ...recording.recording import Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
 from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
-from .recording_text import sections_of, tells_causes
+from .recording_text import sections_of
 from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
@@ -35,7 +36,7 @@ class ProfileText:
         self,
         *,
         top: int | None = 10,
-        level: str = "detailed",
+        sections: Sequence[Section] = USUAL_SECTIONS,
         colour: bool = False,
         width: int = WIDTH,
         more: str = "--all",
@@ -45,14 +46,14 @@ class ProfileText:
 
         Args:
             top: ops to list; None: all.
-            level: how much of what the source tells, by the word of its profiling level.
+            sections: of what the source tells.
             colour: for a terminal.
             width: of the screen, in characters.
             more: the option that lists every op, named where some are left out.
             places: what to look at next, and the file or command for it.
         """
         self.top = top
-        self.level = level
+        self.sections = sections
         self.style = Style(colour)
         self.width = width
         self.more = more
@@ -67,7 +68,7 @@ class ProfileText:
             self._ops(run),
             self._found(found, recording),
             self._tried(found),
-            *sections_of(recording, level=self.level, top=self.top),
+            *sections_of(recording, sections=self.sections, top=self.top),
             self._notes(found),
             self._places(),
         )
@@ -168,8 +169,8 @@ class ProfileText:
         return [f"… and {left} more ({self.more})"] if left > 0 else []
 
     def _found(self, found: Findings, recording: Recording) -> list[str]:
-        """The costliest, and where the level asks for it, all that the source found by itself."""
-        told = {cause.title for cause in recording.causes} if tells_causes(self.level) else set()
+        """The costliest, and where it is asked for, all that the source found by itself."""
+        told = {cause.title for cause in recording.causes} if Section.CAUSES in self.sections else set()
         shown = [
             finding for number, finding in enumerate(found.findings) if number < MOST_FINDINGS or finding.title in told
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ...core.errors import printable
+from ...core.manifest import Section
 from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent, format_seconds
 from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
 from ...recording.summary import LaneTotal
@@ -13,23 +14,9 @@ from .columns import bar, pairs
 from .recording_ops import WAITS, imported_table, is_timed, node_table, what_is_known
 
 ABOUT = ("about", "totals", "checks")
-EVERYTHING = ("lanes", "nodes", "kernels", "placement", "causes", "stages")
-LEVELS = {  # profiling level → sections beside ABOUT
-    "client": ("stages",),
-    "basic": (),
-    "backend": ("lanes", "stages"),
-    "detailed": ("lanes", "nodes", "placement", "causes"),
-    "linting": ("lanes", "waits", "placement", "causes"),
-    "optrace": EVERYTHING,
-}
 
 
-def tells_causes(level: str) -> bool:
-    """Whether all that the source found is shown, or the costliest alone."""
-    return "causes" in LEVELS[level]
-
-
-def sections_of(recording: Recording, *, level: str, top: int | None) -> Iterator[list[str]]:
+def sections_of(recording: Recording, *, sections: Sequence[Section], top: int | None) -> Iterator[list[str]]:
     """Blocks of lines; of a run of our own device and formulas there are none: the screen has it all."""
     if recording.totals is not None:
         return
@@ -37,15 +24,14 @@ def sections_of(recording: Recording, *, level: str, top: int | None) -> Iterato
         "about": _about,
         "totals": _totals,
         "checks": _checks,
-        "lanes": _lanes,
-        "nodes": lambda found: _nodes(found, top),
-        "waits": lambda found: _waits(found, top),
-        "kernels": lambda found: _kernels(found, top),
-        "placement": _placement,
-        "stages": _stages,
+        Section.LANES: _lanes,
+        Section.OPS: lambda found: _nodes(found, top),
+        Section.WAITS: lambda found: _waits(found, top),
+        Section.KERNELS: lambda found: _kernels(found, top),
+        Section.PLACEMENT: _placement,
+        Section.STAGES: _stages,
     }
-    wanted = (*ABOUT, *LEVELS[level])
-    for name in (name for name in wanted if name in makers):
+    for name in (name for name in (*ABOUT, *sections) if name in makers):
         lines = list(makers[name](recording))
         if lines:
             yield lines
@@ -162,7 +148,7 @@ def _outer(node: OpRecord) -> int:
 
 
 def _waits(recording: Recording, top: int | None) -> Iterator[str]:
-    """The linting level: whom the foreground thread waits for, and what runs beside what."""
+    """Whom the foreground thread waits for, and what runs beside what."""
     nodes, which = _chosen(recording.ops, top)
     if not is_timed(nodes):
         return

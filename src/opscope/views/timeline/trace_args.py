@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...core.manifest import TargetWords
 from ...core.meaning import LaneRole
-from ...core.plugins import trace_words, vendor_memory_name
+from ...core.plugins import target_words, trace_words
 from ...recording.run import CommandTable, RunInfo
 from ...recording.trace import SpanKind, Trace
 
@@ -25,17 +26,24 @@ _MAKERS = ("backend", "imported_as")  # options of a run that say who made it
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the arguments of spans are called: our own words, or those of the plug-in that made the run."""
+    """What spans and their arguments are called: our own words, or those of plug-ins.
 
-    category: str = "aic"
+    Memories and the category are those of the plug-in that the target is from, arguments those of the one that made
+    the run.
+    """
+
+    target: TargetWords
+    category: str
     ordinal: str = "oc"
     arguments: Mapping[str, str] | None = None  # ours → theirs; None: ours
 
     @classmethod
     def of(cls, info: RunInfo) -> Words:
         maker = next((str(info.options[key]) for key in _MAKERS if key in info.options), "")
-        found = trace_words(maker)
-        return cls() if found is None else cls(found.category, found.ordinal, dict(found.arguments))
+        target, found = target_words(info.target, maker), trace_words(maker)
+        if found is None:
+            return cls(target, target.trace_category)
+        return cls(target, found.category, found.ordinal, dict(found.arguments))
 
     def name(self, argument: str) -> str:
         """Empty: it is left out."""
@@ -64,7 +72,7 @@ class Templates:
 
     def args(self, number: int) -> dict[str, str]:
         """In the words of the run."""
-        found = dict(constant_args(self.table, *self._pairs[number]))
+        found = dict(constant_args(self.table, *self._pairs[number], self.words.target))
         named = {word: text for key, text in found.items() if (word := _numbered(self.words, key))}
         return named if self.words.arguments is None else named | _lines(found.get("opAttributes", ""))
 
@@ -104,15 +112,15 @@ def is_instant(trace: Trace) -> npt.NDArray[np.bool_]:
     return found
 
 
-def constant_args(table: CommandTable, kind: int, detail: int) -> Iterator[tuple[str, str]]:
+def constant_args(table: CommandTable, kind: int, detail: int, words: TargetWords) -> Iterator[tuple[str, str]]:
     """Key and value of what a command's kind and detail say."""
     memory, attributes, shape = table.memories[detail], table.attributes[detail], table.shapes[detail]
     yield "opKind", table.kinds[kind]
     yield "opName", table.names[detail]
-    yield "opMemory", vendor_memory_name(memory)
+    yield "opMemory", words.memory(memory)
     if attributes:
         yield "opAttributes", attributes
     if shape:
         yield "opShape", shape
     for number, operand in enumerate(table.operands[detail]):
-        yield f"opOperand{number}", operand.text(vendor_memory_name(table.place(operand)))
+        yield f"opOperand{number}", operand.text(words.memory(table.place(operand)))

@@ -71,6 +71,12 @@ def test_devices_share_one_figure_mean_of_shares_and_sum_of_bytes() -> None:
     assert named["DDRBandwidthGBPerSec"] == pytest.approx(4e6 / 2e-3 / 1e9)  # the slower device is the time of both
 
 
+def test_traffic_bears_the_name_of_the_memory_that_it_is_of() -> None:
+    program = counting(program_of())
+    program = replace(program, memories=(replace(program.memories[0], name="XRAM"), *program.memories[1:]))
+    assert {"XRAMTrafficMB", "XRAMBandwidthGBPerSec"} <= set(counted(program, [capture_of(busy=500, read=10**6)]))
+
+
 def test_a_metric_is_mean_extremes_and_deviation() -> None:
     found = metric("x", np.array([1.0, 3.0]))
     assert (found.average, found.least, found.most, found.deviation) == (2.0, 1.0, 3.0, 1.0)

@@ -14,6 +14,7 @@ from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.qnn.compilation import _check_taken, _check_target
 from opscope.plugins.qnn.details import parts_of
 from opscope.plugins.qnn.importers.op_trace import OpTrace, Refused
+from opscope.plugins.qnn.manifest import LEVELS
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.qhas_files import QhasHtml, QhasJson
 from opscope.recording.build import to_run
@@ -36,7 +37,7 @@ def run_of(result: Recording) -> Run:
 
 def text_of(result: Recording, level: str = "detailed") -> str:
     out, run = StringIO(), run_of(result)
-    ProfileText(level=level).render(run, findings_for(run, result), result, out)
+    ProfileText(sections=LEVELS[level]).render(run, findings_for(run, result), result, out)
     return out.getvalue()
 
 

@@ -13,7 +13,7 @@ from opscope.analysis.totals.work import ProgramIndex
 from opscope.core.errors import CaptureError
 from opscope.options import CompileOptions, options_of
 from opscope.plugins.qaic.summary_text import read_opstats_text
-from opscope.program.program import Group, StatsOptions
+from opscope.program.program import Group, MemoryInfo, StatsOptions
 from opscope.recording.summary import DeviceSummary
 from opscope.views.text.opstats_text import OpstatsText
 from support.decode.build import EVENTS, small
@@ -104,7 +104,7 @@ def test_rows_are_laid_out_in_the_columns_of_the_header() -> None:
     [
         (40, "c00t0 activate ucycles:", "Host_IO_Port", "no operator cycle counts at this stats level; compile with"),
         (50, "c00t0p100 Host_IO_Port ucycles:               40", "elementadd", "--stats-level 70 or more"),
-        (70, "elementadd HVX TCM (float16)", "Extended PMU", "no PMU counters"),
+        (70, "elementadd HVX VTCM (float16)", "Extended PMU", "no PMU counters"),
     ],
 )
 def test_each_level_prints_what_it_has_and_says_what_is_missing(level: int, has: str, lacks: str, note: str) -> None:
@@ -112,6 +112,22 @@ def test_each_level_prints_what_it_has_and_says_what_is_missing(level: int, has:
     assert has in text
     assert lacks not in text
     assert note in text
+
+
+@pytest.mark.parametrize(("target", "memory"), [("aic100-ultra", "TCM"), ("torq-sl2610", "VTCM")])
+def test_memories_are_spelled_as_by_the_vendor_of_the_target_alone(target: str, memory: str) -> None:
+    text = rendered(replace(summary_of(), target=target))
+    assert f"elementadd HVX {memory} (float16)" in text
+
+
+def test_counters_of_outer_memory_bear_its_name() -> None:
+    profile = small(EVENTS)
+    program = replace(profile.program, memories=(MemoryInfo("XRAM", is_outer=True), *profile.program.memories[1:]))
+    index = ProgramIndex.of(program)
+    text = rendered(summarise_device(profile.trace(), profile.captures[0], index, network="network"))
+    assert re.search(r"^c00 XRAM read bytes: +80000$", text, re.M)
+    assert re.search(r"^c00 XRAMTrafficMB: +[\d.]+$", text, re.M)
+    assert not re.search(r"DDR (read|write) bytes|DDRTraffic|DDRBandwidth", text)
 
 
 def test_counters_of_the_pmu_of_ddr_and_of_single_ops_are_printed() -> None:

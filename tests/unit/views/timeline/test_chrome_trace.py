@@ -63,16 +63,31 @@ def test_an_op_says_everything_that_is_known_of_it() -> None:
     detail = profile.program.details[row["detail"]]
     assert args["opKind"] == "elementadd"
     assert args["opName"] in {detail.name, profile.program.details[2].name, profile.program.details[1].name}
-    assert args["opMemory"] == "TCM"
+    assert args["opMemory"] == "VTCM"
     frequency = float(args["opPCycle"]) / float(args["opUCycle"]) * 19.2
     assert float(args["effectiveFreq"]) == pytest.approx(frequency, abs=0.005)
     per_kb = float(args["opPCycle"]) / (float(args["opOutputSize"]) / 1024)
     assert float(args["PCyclesPerKB"]) == pytest.approx(per_kb, abs=0.005)
 
 
+@pytest.mark.parametrize(
+    ("target", "category", "memory"),
+    [("aic100-std", "aic", "TCM"), ("torq-sl2610", "op", "VTCM"), ("a-chip-of-mine", "op", "VTCM")],
+)
+def test_category_and_memories_are_in_the_words_of_the_plug_in_that_the_target_is_from(
+    target: str, category: str, memory: str
+) -> None:
+    profile = small()
+    profile = replace(profile, program=replace(profile.program, target=target))
+    spans = [event for event in events_of(profile) if event["ph"] == "X"]
+    assert {event["cat"] for event in spans} == {category}
+    told = {event["args"]["opMemory"] for event in spans if "opMemory" in event["args"]}  # type: ignore[index, operator]
+    assert told == {"DDR", memory}
+
+
 def test_operands_attributes_and_shapes_are_spelled_as_viewers_of_this_format_expect() -> None:
     found = [e["args"] for e in events_of(small()) if "opOperand0" in e.get("args", {})]  # type: ignore[operator]
-    assert {"out TCM Dest y f16 <2> 1KB", "in DDR Src w f16 <2 x 2>"} == {a["opOperand0"] for a in found}  # type: ignore[index]
+    assert {"out VTCM Dest y f16 <2> 1KB", "in DDR Src w f16 <2 x 2>"} == {a["opOperand0"] for a in found}  # type: ignore[index]
     product = next(a for a in found if a["opOperand0"].startswith("out"))  # type: ignore[index]
     assert product["opAttributes"] == "{kernel: 1}"  # type: ignore[index]
     assert product["opShape"] == "Dest [2]"  # type: ignore[index]

@@ -30,6 +30,7 @@ class Option(NamedTuple):
     is_number: bool = False
     metavar: str = "V"
     bare: str = ""  # what the option means without a value; empty: it needs one
+    differs: str = ""  # what only this backend says of it, where `help` is what every backend that has it says
 
 
 class Signature(NamedTuple):

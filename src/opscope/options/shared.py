@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..core.converting_options import PRECISION_HELP
 from ..core.random_arrays import RANDOM_INPUTS
 from ..core.units import parse_seconds, parse_size
 from . import KV_CACHES, Option, shown
@@ -27,11 +28,7 @@ SHAPES_FROM_RUN = shown(
     "INPUTS.npz",
     bare=RANDOM_INPUTS,
 )
-PRECISION = shown(
-    "precision to run the model in: f16, w8a8 (= i8), w8a16, w4a16, mxfp6 (weights only), if the target has it "
-    "(default: as it is)",
-    "P",
-)
+PRECISION = shown(PRECISION_HELP, "P")
 KV_CACHE = shown("how a cache of keys and values is stored (default as-is)", choices=KV_CACHES)
 RETAINED_STATE = shown("keep state on the device between inferences: key and value caches")
 PARALLEL = shown(

@@ -7,14 +7,13 @@ from math import prod
 
 import numpy as np
 
-from ..core.columns import Numbers
+from ..core.columns import Flags, Numbers
 from ..core.meaning import Carries, Does
 from ..core.units import LARGEST
 from ..graph.graph import DType
 from ..program.program import Operand
 from ..recording.run import Run
 from ..recording.trace import NONE
-from .timeline.activities import Flags
 from .timeline.intervals import total
 
 _DTYPES = {dtype.label: dtype for dtype in DType}

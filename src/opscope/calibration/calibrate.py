@@ -14,6 +14,7 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..core.errors import ProfilerError, UsageError, printable
 from ..estimate.ranges import RANGE_SIGMAS
 from ..graph.graph import Graph
@@ -25,7 +26,7 @@ from .left_out import COVERAGE, SPREAD, LeftOut
 from .measurements import Measurement, contradictions, of_chip, quantities, repeated_once
 from .priced import Models
 from .quantities import Quantity
-from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, makes, values_of
+from .terms import CALL, CLOCK, Terms, fitted_keys, is_common, makes, values_of
 
 MOST_FOLDS = 40
 SOURCE = "fit"

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .terms import Floats, Terms
+from ..core.columns import Floats
+from .terms import Terms
 
 NOISE = 0.1  # of the logarithm of a measurement: what repeats and runtimes differ by
 FREEDOM = 1.5  # of the Student t: what the model leaves out of a network makes errors many times the noise

@@ -22,10 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import Numbers
+from ..core.columns import Floats, Numbers
 
 Interval = tuple[float, float]
-Floats = npt.NDArray[np.float64]
 Box = tuple[tuple[int, float, float], ...]  # axis, from, to; axes that are not cut are left out
 
 REDUCED = -1  # instead of an axis of the output: the one that a product sums over; lanes then have partial sums

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import Numbers
+from ..core.columns import Floats, Numbers
 from ..recording.trace import NONE, OpSpans, SpanKind
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_CELLS = 1 << 24  # size limit of a dense inference × op table; larger ones are kept sparse
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..core.provenance import Provenance
 from ..core.units import format_bytes
 from ..program.program import OpCycles, OpInfo
@@ -22,7 +22,6 @@ from .op_causes import COMMANDS, CYCLES, MACS, MOVED_BYTES
 from .op_times import Work, own_times, wall_times
 
 CUSTOM = "custom"  # a kind that tells nothing: two such ops may be anything
-Floats = npt.NDArray[np.float64]
 
 _ORIGIN = (  # options that say where a run is from, not what was chosen; cores and devices have fields of their own
     "backend",

@@ -7,11 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...core.columns import Numbers
+from ...core.columns import Flags, Numbers
 from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import OCCUPANCY, CoreBalance, LaneTotal, Share
-from ..timeline.activities import Flags
 from ..timeline.intervals import Intervals, total, union
 from .work import Work
 

@@ -16,12 +16,12 @@ from itertools import chain
 
 import numpy as np
 
-from ...core.columns import Numbers, rising
+from ...core.columns import Flags, Numbers, rising
 from ...core.meaning import Carries, Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
-from ..timeline.activities import Flags, execution_marks
+from ..timeline.activities import execution_marks
 
 LOCAL = "local"
 

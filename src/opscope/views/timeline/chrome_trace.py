@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...analysis.timeline.path_marks import PathMarks
-from ...core.columns import Numbers
+from ...core.columns import Flags, Numbers
 from ...recording.run import Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
-from .decimal_text import Flags, Text, TextRows, same_width
+from .decimal_text import Text, TextRows, same_width
 from .trace_args import Templates, Words, is_instant, shown_kinds
 from .trace_flows import Flows, apart, find_flows
 from .trace_path import ON_PATH, path_cycles, with_path

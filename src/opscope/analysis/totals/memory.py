@@ -132,7 +132,12 @@ def _route_totals(work: Work, part: Part, key: Numbers, count: int, *, per_core:
 
 
 def placements(work: Work) -> tuple[Placement, ...]:
-    """Operands in local and in outer memory, per kind and group of command, outer-memory time first."""
+    """Operands in local and in outer memory, per kind and group of command, outer-memory time first.
+
+    Kind, group and whether a command has operands in outer memory are one whole number, the last one its lowest digit:
+    of 3 groups, kind 2 in group 1 is (2 × 3 + 1) × 2 = 14 with all operands local, else 15. A table of pairs thus has
+    local and outer side by side in row 7.
+    """
     index, program, part = work.index, work.index.program, work.in_turn
     lies = index.outer[part.command]
     groups = len(program.groups)

@@ -141,7 +141,7 @@ class Conversion(NamedTuple):
     name: str  # of the tool
     source: Form
     makes: Form  # its precision, where empty, is that of the source
-    place: str  # of a function (conversion.steps.Work) → conversion.steps.Made
+    place: str  # of a function (conversion.steps.FileToConvert) → conversion.steps.Made
     environment: str = ""  # name of the one whose programs it starts
 
 

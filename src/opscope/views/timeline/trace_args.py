@@ -24,7 +24,7 @@ _MAKERS = ("backend", "imported_as")  # options of a run that say who made it
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ArgumentWords:
     """What the arguments of spans are called: our own words, or those of the plug-in that made the run."""
 
     category: str = "aic"
@@ -32,7 +32,7 @@ class Words:
     arguments: Mapping[str, str] | None = None  # ours → theirs; None: ours
 
     @classmethod
-    def of(cls, info: RunInfo) -> Words:
+    def of(cls, info: RunInfo) -> ArgumentWords:
         maker = next((str(info.options[key]) for key in _MAKERS if key in info.options), "")
         found = trace_words(maker)
         return cls() if found is None else cls(found.category, found.ordinal, dict(found.arguments))
@@ -52,7 +52,7 @@ class Words:
 class Templates:
     """Commands of which all constant arguments are the same, numbered; what they say is made when it is asked for."""
 
-    def __init__(self, table: CommandTable, words: Words) -> None:
+    def __init__(self, table: CommandTable, words: ArgumentWords) -> None:
         self.table, self.words = table, words
         commands, details = table.rows, max(len(table.names), 1)
         codes, number = np.unique(commands["kind"].astype(np.int64) * details + commands["detail"], return_inverse=True)
@@ -81,7 +81,7 @@ def _lines(attributes: str) -> dict[str, str]:
     return {name: text for name, equals, text in pairs if equals}
 
 
-def _numbered(words: Words, key: str) -> str:
+def _numbered(words: ArgumentWords, key: str) -> str:
     """The word for an argument that may bear a number, such as opOperand1; empty: it is left out."""
     plain = key.rstrip("0123456789")
     word = words.name(plain)

@@ -16,7 +16,8 @@ from time import perf_counter
 from opscope.fleet.query import ask
 from opscope.fleet.spec import Spec
 from opscope.fleet.store import Store
-from opscope.fleet.sweep import SweepOptions, sweep
+from opscope.fleet.sweep import sweep
+from opscope.options import SweepOptions
 
 
 def swept(model: Path, profile: str, cells: int, jobs: int) -> dict[str, float]:

@@ -21,7 +21,7 @@ from statistics import median
 
 import numpy as np
 
-from opscope.calibration.fit import Fit, Priors, Row, fit, linearise
+from opscope.calibration.fit import Fit, FitRow, Priors, fit, linearise
 from opscope.calibration.left_out import COVERAGE, network_weights, quantile, unsure_of
 from opscope.calibration.target_file import inline, table_text
 from opscope.calibration.terms import Terms
@@ -59,7 +59,7 @@ def measured(table: Path) -> dict[tuple[str, int], float]:
     return {key: median(times) for key, times in found.items()}
 
 
-def rows_of(run: Path, times: dict[tuple[str, int], float], keys: tuple[str, ...]) -> list[Row]:
+def rows_of(run: Path, times: dict[tuple[str, int], float], keys: tuple[str, ...]) -> list[FitRow]:
     """One row for each part that a network was measured on."""
     document = json.loads((run / "recording.json").read_text(encoding="utf-8"))
     spent = {row["cause"]: row["ns"] / 1e9 for row in document["path_shares"]} | {CALL: PRIORS[CALL][0]}
@@ -68,10 +68,12 @@ def rows_of(run: Path, times: dict[tuple[str, int], float], keys: tuple[str, ...
     places = np.arange(len(used))
     terms = Terms(np.array([spent[key] for key in used]), exponents, places, places)
     name = document["network"]
-    return [Row(name, number, terms, log(times[name, soc])) for number, soc in enumerate(IDS) if (name, soc) in times]
+    return [
+        FitRow(name, number, terms, log(times[name, soc])) for number, soc in enumerate(IDS) if (name, soc) in times
+    ]
 
 
-def text(rows: list[Row], whole: Fit, fits: dict[str, Fit], keys: tuple[str, ...]) -> str:
+def text(rows: list[FitRow], whole: Fit, fits: dict[str, Fit], keys: tuple[str, ...]) -> str:
     """The tables of the file."""
     slopes, _ = linearise(rows, whole.logs)
     outside = np.array([linearise([row], fits[row.network].logs)[1][0] for row in rows])

@@ -35,13 +35,17 @@ if TYPE_CHECKING:
     from .language_models.llm import llm as llm
     from .notebook import RunView as RunView
     from .notebook import open_run as open_run
+    from .options import BakeoffOptions as BakeoffOptions
     from .options import CompileOptions as CompileOptions
     from .options import LlmOptions as LlmOptions
     from .options import OpstatsOptions as OpstatsOptions
+    from .options import OptimizeOptions as OptimizeOptions
     from .options import ProfileOptions as ProfileOptions
     from .options import QuantizeOptions as QuantizeOptions
     from .options import ReportOptions as ReportOptions
     from .options import RunOptions as RunOptions
+    from .options import SweepOptions as SweepOptions
+    from .options import WhatIfOptions as WhatIfOptions
     from .plugins.faces import *  # noqa: F403 - whatever our own plug-ins add
     from .rewrites.optimize import optimize as optimize
     from .selection.bakeoff import bakeoff as bakeoff
@@ -59,7 +63,8 @@ _MODULES = {  # module → the names that come from it, imported when first aske
     "fleet.verbs": "add_to_store ask_store plan_sweep save_baseline store_page sweep table trend update_baseline",
     "language_models.llm": "llm",
     "notebook": "RunView open_run",
-    "options": "CompileOptions LlmOptions OpstatsOptions ProfileOptions QuantizeOptions ReportOptions RunOptions",
+    "options": "BakeoffOptions CompileOptions LlmOptions OpstatsOptions OptimizeOptions ProfileOptions QuantizeOptions"
+    " ReportOptions RunOptions SweepOptions WhatIfOptions",
     "rewrites.optimize": "optimize",
     "selection.bakeoff": "bakeoff",
     "workflows.exporting": "export",

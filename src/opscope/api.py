@@ -26,6 +26,7 @@ from .options import (
     ReportOptions,
     RunOptions,
     Shapes,
+    WhatIfOptions,
     chosen,
 )
 
@@ -276,14 +277,14 @@ def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
 def what_if(
     model: str | Path,
     axes: Mapping[str, Sequence[str]],
+    options: WhatIfOptions | None = None,
     *,
     backend: str | None = None,
-    shapes: Shapes | None = None,
-    jobs: int | None = None,
     runs: str | Path | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
     progress: Progress | None = None,
+    **named: object,
 ) -> WhatIf:
     """Profile an ONNX model with every combination of some options, several at once.
 
@@ -292,8 +293,8 @@ def what_if(
     """
     from .workflows import profiling
 
-    path = Path(model)
-    result = profiling.what_if(path, axes, backend=backend, shapes=shapes, jobs=jobs, progress=progress)
+    path, choice = Path(model), chosen(WhatIfOptions, options, named)
+    result = profiling.what_if(path, axes, backend=backend, shapes=choice.shapes, jobs=choice.jobs, progress=progress)
     if runs is not None:
         when = _when(created)
         profiling.write_runs(

@@ -8,11 +8,15 @@ import pytest
 
 from opscope.core.errors import UsageError
 from opscope.options import (
+    BakeoffOptions,
     CompileOptions,
     OpstatsOptions,
+    OptimizeOptions,
     ProfileOptions,
     ReportOptions,
     RunOptions,
+    SweepOptions,
+    WhatIfOptions,
     chosen,
     options_of,
     part_of,
@@ -44,6 +48,8 @@ def test_options_of_another_verb_are_refused() -> None:
             "profile 'times': not known; expected one of stats, trace, latency, raw_de",
         ),
         (OpstatsOptions, {"trace_format": "xml"}, "trace format 'xml': not known; expected json or perfetto"),
+        (SweepOptions, {"keep": "all"}, "keep 'all': not known; expected one of runs, ops, rows"),
+        (SweepOptions, {"cluster": "slurm"}, "--cluster slurm: starts a scheduler; expected --jobs N workers"),
         (ProfileOptions, {"stats_level": 40}, "stats level 40: has no operators; expected 70 or more to profile"),
     ],
 )
@@ -61,17 +67,38 @@ def test_options_of_a_profile_hold_those_of_its_steps() -> None:
     assert part_of(ReportOptions, profile) == ReportOptions(cores=3, precision="i8", shapes={"x": (1, 2)})
 
 
+def test_a_bakeoff_and_a_sweep_have_the_same_limits() -> None:
+    asked = BakeoffOptions(jobs=2, retry_failed=True, time_limit_s=9.0, memory_limit_bytes=1 << 30)
+    expected = SweepOptions(jobs=2, retry_failed=True, time_limit_s=9.0, memory_limit_bytes=1 << 30)
+    assert part_of(SweepOptions, asked) == expected
+    assert part_of(SweepOptions, BakeoffOptions()) == SweepOptions()
+
+
 def test_lists_and_text_become_what_the_fields_say() -> None:
     assert RunOptions(profile=["stats"], out_dir="x") == RunOptions(profile=("stats",), out_dir=Path("x"))  # type: ignore[arg-type]
+    assert OptimizeOptions(allow=["quantize"], data="x") == OptimizeOptions(allow=("quantize",), data=Path("x"))  # type: ignore[arg-type]
     assert OpstatsOptions(cores=[1, 0], run="r") == OpstatsOptions(cores=(1, 0), run=Path("r"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", [CompileOptions, RunOptions, ProfileOptions, OpstatsOptions, ReportOptions])
+KINDS = (
+    BakeoffOptions,
+    CompileOptions,
+    OptimizeOptions,
+    OpstatsOptions,
+    ProfileOptions,
+    ReportOptions,
+    RunOptions,
+    SweepOptions,
+    WhatIfOptions,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_flag_is_explained(kind: type) -> None:
     assert all(option.help for option in options_of(kind).values())
 
 
-@pytest.mark.parametrize("kind", [CompileOptions, OpstatsOptions, ProfileOptions, ReportOptions, RunOptions])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_default_of_every_option_is_a_value_that_it_takes(kind: type) -> None:
     for name, option in options_of(kind).items():
         default = getattr(kind(), name)

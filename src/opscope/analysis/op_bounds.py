@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.columns import Flags
 from ..core.meaning import Does
 from ..program.program import NO_COMMAND, NO_ROUTE, OpCycles
 from ..recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run
 from ..recording.trace import SpanKind
-from .timeline.activities import Flags
 
 
 def bound_by_bytes(run: Run) -> frozenset[int]:

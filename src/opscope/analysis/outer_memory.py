@@ -7,14 +7,13 @@ from math import prod
 
 import numpy as np
 
-from ..core.columns import Numbers
+from ..core.columns import Flags, Numbers
 from ..core.meaning import Carries, Does
 from ..core.units import LARGEST
 from ..graph.graph import DType
 from ..program.program import Operand
 from ..recording.run import Run
 from ..recording.trace import NONE
-from .timeline.activities import Flags
 from .timeline.intervals import total
 
 _DTYPES = {dtype.label: dtype for dtype in DType}
@@ -45,7 +44,12 @@ class TensorTraffic:
 
 
 def tensor_traffic(run: Run) -> tuple[TensorTraffic, ...]:
-    """By what transfers say they move, per tensor; empty where commands do not name tensors."""
+    """By what transfers say they move, per tensor; empty where commands do not name tensors.
+
+    Positions of transfers are sorted by tensor, and cut where the tensor changes. Example: transfers 4, 5, 7, 9 (of the
+    program) move tensors 1, 0, 1, 0, so the order of their positions is 1, 3, 0, 2, cut into (1, 3) and (0, 2):
+    tensor 0 is moved by transfers 5 and 9, tensor 1 by 4 and 7.
+    """
     commands = run.commands
     outer = _is_outer(run)
     chosen = np.flatnonzero(outer[commands.rows["route"]]) if len(commands.rows) else np.zeros(0, np.int64)

@@ -35,6 +35,10 @@ def repeated_work(run: Run) -> tuple[RepeatedWork, ...]:
     """Per tensor that was written more than once; none where commands do not name tensors.
 
     Partial sums are as large as the result too. Commands without products add them up, and tell them apart.
+
+    Example: a result of 100 bytes, and commands that multiply on two cores. Where each writes 50 bytes, it was computed
+    once; where each writes 100, twice. Where each writes 100 and another command, of no products, writes it as well,
+    the two are partial sums, and the tensor is left out.
     """
     rows = run.commands.rows
     products = np.array([*(op.kind in ONE_RESULT for op in run.ops), False])  # the last is where NO_OP points

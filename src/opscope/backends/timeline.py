@@ -20,7 +20,7 @@ EXECUTION = "Execution"  # the lane that says when an inference started and ende
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Stretches:
     """Columns: one row per stretch of work of one command."""
 
     command: Numbers
@@ -46,10 +46,10 @@ class Command:
 def build_timeline(
     lane: str,
     commands: Sequence[Command],
-    work: Work,
+    work: Stretches,
     *,
     edges: Sequence[tuple[int, int]] = (),
-    phases: Work | None = None,
+    phases: Stretches | None = None,
     provenance: Provenance,
 ) -> tuple[CommandTable, Trace]:
     """One lane of work that runs in order, and one with the inferences as a whole.
@@ -89,8 +89,8 @@ def _commands(commands: Sequence[Command], kinds: dict[str, int]) -> npt.NDArray
 def _trace(  # noqa: PLR0917 – the columns come from as many places
     table: CommandTable,
     commands: Sequence[Command],
-    work: Work,
-    phases: Work | None,
+    work: Stretches,
+    phases: Stretches | None,
     pairs: Numbers,
     provenance: Provenance,
 ) -> Trace:

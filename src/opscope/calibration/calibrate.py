@@ -14,18 +14,19 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..core.errors import ProfilerError, UsageError, printable
 from ..estimate.ranges import RANGE_SIGMAS
 from ..graph.graph import Graph
 from ..machine.calibration import OP, Calibration, Validation
 from ..machine.catalogue import figures, with_figures
 from ..machine.target import Figure, Target
-from .fit import Fit, Priors, Row, fit, linearise
+from .fit import Fit, FitRow, Priors, fit, linearise
 from .left_out import COVERAGE, SPREAD, LeftOut
 from .measurements import Measurement, contradictions, of_chip, quantities, repeated_once
 from .priced import Models
 from .quantities import Quantity
-from .terms import CALL, CLOCK, Floats, Terms, fitted_keys, is_common, makes, values_of
+from .terms import CALL, CLOCK, Terms, fitted_keys, is_common, makes, values_of
 
 MOST_FOLDS = 40
 SOURCE = "fit"
@@ -211,10 +212,10 @@ def calibrate(
     for number, measurement in enumerate(measurements):
         machine = chips.index(measurement.chip) if variants is not None else 0
         for quantity in quantities([measurement]):
-            row: Terms | Row | str = pricing.terms(measurement, quantity, machines[machine])
+            row: Terms | FitRow | str = pricing.terms(measurement, quantity, machines[machine])
             if isinstance(row, Terms):
                 row = _row(measurement, quantity, row, machine=machine, priors=priors, keys=keys)
-            if isinstance(row, Row):
+            if isinstance(row, FitRow):
                 rows.append(row)
                 kept.append((measurement, quantity))
             else:
@@ -240,7 +241,7 @@ def _check_figures(target: Target, machines: Mapping[str, Target], keys: Sequenc
 
 def _row(
     measurement: Measurement, quantity: Quantity, terms: Terms, *, machine: int, priors: Priors, keys: Sequence[str]
-) -> Row | str:
+) -> FitRow | str:
     """What was measured as a row of the fit; or why no figures inside their ranges give it, nor nearly.
 
     Energies tell of watts and picojoules alone: how long they are drawn is told by times, which are better known.
@@ -249,7 +250,7 @@ def _row(
     least, most = terms.ends(priors.low[machine], priors.high[machine])
     if least / _NEARLY <= measured <= most * _NEARLY:
         moves = np.array([makes(key) is quantity for key in keys], np.float64) if quantity is Quantity.ENERGY else None
-        return Row(measurement.network, machine, terms, log(measured), moves)
+        return FitRow(measurement.network, machine, terms, log(measured), moves)
     possible = f"{quantity.text(least)} – {quantity.text(most)}"
     return f"measured {quantity.text(measured)}; ranges of the figures allow {possible}"
 
@@ -263,7 +264,7 @@ class _Problem:
     machines: tuple[Target, ...]
     keys: tuple[str, ...]
     priors: Priors
-    rows: tuple[Row, ...]
+    rows: tuple[FitRow, ...]
     measurements: tuple[tuple[Measurement, Quantity], ...]  # of the rows
     skipped: tuple[str, ...]
     fixed: Mapping[Quantity, Mapping[str, float]]  # largest share of each figure that stays as it is
@@ -337,7 +338,7 @@ def _own_sigma(key: str) -> float:
     return _OWN_CALL_SIGMA if key.startswith(CALL) else _OWN_SIGMA
 
 
-def _folds(rows: Sequence[Row]) -> npt.NDArray[np.int64] | None:
+def _folds(rows: Sequence[FitRow]) -> npt.NDArray[np.int64] | None:
     """Of each row, the number of the fit that its network is left out of; None where there are too few networks."""
     networks = list(dict.fromkeys(row.network for row in rows))
     if len(networks) < _FEWEST_FOR_FOLDS:
@@ -436,7 +437,7 @@ def _told(
 
 
 def _calibration(
-    rows: Sequence[Row], measurements: Sequence[Measurement], shares: Mapping[str, float], factor: float
+    rows: Sequence[FitRow], measurements: Sequence[Measurement], shares: Mapping[str, float], factor: float
 ) -> Calibration:
     seen = {key: round(share, 4) for key, share in shares.items()}
     return Calibration(

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .terms import Floats, Terms
+from ..core.columns import Floats
+from .terms import Terms
 
 NOISE = 0.1  # of the logarithm of a measurement: what repeats and runtimes differ by
 FREEDOM = 1.5  # of the Student t: what the model leaves out of a network makes errors many times the noise
@@ -34,7 +35,7 @@ _SIGMAS_IN_RANGE = 2 * 2.576  # from end to end of the middle 99 %
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FitRow:
     """A measurement, with the terms that predict it."""
 
     network: str
@@ -68,7 +69,7 @@ class Fit:
     sigmas: Floats  # machine × figure
 
 
-def fit(rows: Sequence[Row], priors: Priors, start: Fit | None = None, steps: int = MOST_STEPS) -> Fit:
+def fit(rows: Sequence[FitRow], priors: Priors, start: Fit | None = None, steps: int = MOST_STEPS) -> Fit:
     """Fit figures to rows; without any, the data sheet."""
     machines, figures = priors.centre.shape
     shared = np.zeros(figures) if start is None else start.shared
@@ -122,7 +123,7 @@ def _logs(shared: Floats, own: Floats, priors: Priors) -> Floats:
     return np.clip(priors.centre + shared + own, priors.low, priors.high)
 
 
-def linearise(rows: Sequence[Row], logs: Floats) -> tuple[Floats, Floats]:
+def linearise(rows: Sequence[FitRow], logs: Floats) -> tuple[Floats, Floats]:
     """Derivative of each row's logarithm by each figure's, and the logarithm of measured ÷ predicted.
 
     Rows with the same terms are evaluated together.

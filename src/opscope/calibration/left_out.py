@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from .fit import FREEDOM
-from .terms import Floats
 
 COVERAGE = 0.9
 SPREAD = 0.08  # of one latency measured twice, by another runtime, as a standard deviation of its logarithm

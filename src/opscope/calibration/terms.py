@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..estimate.cost import Cost, Energy
 from ..machine.catalogue import figures
 from ..machine.corners import is_rate
@@ -28,7 +29,6 @@ from .quantities import Quantity
 CLOCK = "clocks.core_hz"
 CALL = "call_"  # begins the keys of what an inference costs beside its ops
 _SECONDS = "second"  # in keys of figures that no clock scales
-Floats = npt.NDArray[np.float64]
 Powers = tuple[tuple[int, float], ...]  # column of a figure and its exponent
 
 
@@ -37,7 +37,7 @@ class Terms:
     """Parts of what one network, or one op, takes, sorted by op and then by resource."""
 
     amounts: Floats  # of each part, at the figures it was priced with: seconds, joules or bytes
-    exponents: npt.NDArray[np.float64]  # part × figure: 1 for a cost, -1 for a rate
+    exponents: Floats  # part × figure: 1 for a cost, -1 for a rate
     resources: npt.NDArray[np.int64]  # where the parts of each resource of each op begin
     ops: npt.NDArray[np.int64]  # where the resources of each op begin; those that overlap
 

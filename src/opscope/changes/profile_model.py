@@ -20,7 +20,7 @@ from ..workflows.record import Recorded, analysed, recorded
 
 if TYPE_CHECKING:
     from ..readers.torch import TorchModel
-    from ..workflows.simulated_run import Step
+    from ..workflows.simulated_run import Tell
 
 COMPILING = "compiling"  # what `step` is told while our own compiler is at work
 
@@ -59,7 +59,7 @@ def profile_by(
     trials: bool = True,
     command: tuple[str, ...] = (),
     created: str,
-    step: Step | None = None,
+    step: Tell | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recorded:
     """Profile by any backend: our own, or a plug-in's; None: the best source of the target that works here.
@@ -109,7 +109,7 @@ def _readable(model: Path | Graph | TorchModel, options: ProfileOptions) -> tupl
     return graph, replace(options, shapes={}, batch=None, shapes_from_run=None)
 
 
-def profile_model(request: Request, backend: str, *, step: Step | None = None) -> Recorded:
+def profile_model(request: Request, backend: str, *, step: Tell | None = None) -> Recorded:
     """Profile by the backend of that name: the simulated device, or the estimate; `step` is told of every stage."""
     tell = step or (lambda _: None)
     if backend != SIMULATE:
@@ -119,7 +119,7 @@ def profile_model(request: Request, backend: str, *, step: Step | None = None) -
     return simulate_model(request, step=tell)
 
 
-def estimate_model(request: Request, *, step: Step) -> Recorded:
+def estimate_model(request: Request, *, step: Tell) -> Recorded:
     """The resource report as a recorded Run."""
     from ..estimate.build_report import report_model
     from ..options import ReportOptions, part_of

@@ -20,12 +20,12 @@ from ..recording.run import Run, RunInfo, graph_edges
 from ..workflows.model_compiler import ModelCompiler
 from ..workflows.record import Recorded, recorded, run_of
 from ..workflows.retained_state import with_state
-from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
+from ..workflows.simulated_run import Keys, Tell, compile_options, range_ns, run_program, with_options, with_range
 from .profile_model import COMPILING, Request
 from .trials import MOST_COMPILED, run_trials
 
 
-def simulate_model(request: Request, *, step: Step) -> Recorded:
+def simulate_model(request: Request, *, step: Tell) -> Recorded:
     """Compile, run, decode, analyse and record; what an earlier run in the folder has in common is taken from it."""
     step("reading")
     in_memory = isinstance(request.model, Graph)  # then nothing tells whether it is the same as before
@@ -83,7 +83,7 @@ def _inputs_fingerprint(options: ProfileOptions) -> str:
 
 
 def _program(
-    compiler: ModelCompiler, request: Request, step: Step, *, same: bool
+    compiler: ModelCompiler, request: Request, step: Tell, *, same: bool
 ) -> tuple[Program, npt.NDArray[np.void] | None]:
     """The program and the edges of its graph: read from the earlier run where it is the same, else compiled."""
     if same and request.folder is not None:
@@ -99,7 +99,7 @@ def _program(
     return with_state(compiler.graph(options), program, options), graph_edges(plan.graph)
 
 
-def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Step) -> Findings:
+def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Tell) -> Findings:
     """The findings of a run, with the simulated gain of smaller causes and of changes that could be made."""
     from ..analysis.analyse import analyse
     from .changes import with_predictions

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..commands.command import MODEL_HELP, add_format, add_shape, listed, positive, write_result
+from ..commands.command import MODEL_HELP, add_format, listed, write_result
+from ..commands.options import add_options, options_from
 from ..core.errors import UsageError, printable
-from .sweep import ProgressDisplay, limits_of
+from ..options import BakeoffOptions
+from .sweep import ProgressDisplay
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -44,14 +46,7 @@ interrupted: with -o, finished rows are kept.
             metavar="all|LIST",
             help="chips, patterns (ethos-u*), groups or backends (default: the best-known chips of each group)",
         )
-        parser.add_argument("--backend", metavar="B,B,…", help="backends to use (default: the best for each chip)")
-        parser.add_argument(
-            "--precision",
-            metavar="P,P,…",
-            help="as-is, f16, i8, w8a16, … (default: as-is, or i8 on chips that do not run that)",
-        )
-        parser.add_argument("--data", metavar="DIR|F.npz", help="calibrate quantised copies with these samples")
-        add_shape(parser)
+        add_options(parser, BakeoffOptions)
         parser.add_argument(
             "-o", "--output", metavar="STORE", help="store to keep the rows in; rows that it has are not run again"
         )
@@ -61,23 +56,13 @@ interrupted: with -o, finished rows are kept.
             metavar="latency=20ms,ram=512KB,energy=1mJ,cpu-share=10%",
             help="exit 1 if no row is within these limits",
         )
-        parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
-        parser.add_argument(
-            "--retry-failed", action="store_true", help="run again those rows of the store that have no figures"
-        )
-        parser.add_argument("--time-limit", default="600s", metavar="T", help="longest time of a row (default 600s)")
-        parser.add_argument(
-            "--memory-limit", metavar="SIZE", help="most memory of a process (default: an equal share of the machine's)"
-        )
 
     def run(self, args: Namespace) -> int:
         from ..selection.bakeoff import bakeoff
         from ..selection.rows import parse_limits, within
 
         limits = parse_limits(args.budget) if args.budget else {}
-        words = {
-            name: listed(name, text) if (text := getattr(args, name)) else () for name in ("on", "backend", "precision")
-        }
+        on, options = listed("on", args.on) if args.on else (), options_from(args, BakeoffOptions)
         if args.output and Path(args.output).suffix.lower() in _DOCUMENTS:
             form = _DOCUMENTS[Path(args.output).suffix.lower()]
             what = f"-o {printable(args.output)}: is the name of a document, and -o is a store"
@@ -86,13 +71,9 @@ interrupted: with -o, finished rows are kept.
         try:
             found = bakeoff(
                 args.model,
-                words["on"],
-                backend=words["backend"],
-                precision=words["precision"],
-                data=args.data,
-                shapes=dict(args.shape),
+                on,
                 store=args.output,
-                options=limits_of(args),
+                options=options,
                 started=display.start,
                 progress=display.show,
             )

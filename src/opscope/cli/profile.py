@@ -17,7 +17,8 @@ from ..commands.backend_options import (
     known_options,
     sections_shown,
 )
-from ..commands.command import MODEL_HELP, add_shape, command_line, keep_input, positive
+from ..commands.command import MODEL_HELP, command_line, keep_input, positive
+from ..commands.options import add_shape
 from ..commands.outcomes import show_profile
 from ..commands.progress import counted, step
 from ..core.errors import UsageError

@@ -6,14 +6,16 @@ import json
 import logging
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from ..commands.backend_options import add_option, all_options, attribute
-from ..commands.command import add_shape, listed, positive, write_result
+from ..commands.command import listed, write_result
+from ..commands.options import add_options, add_shape, options_from
 from ..core.errors import UsageError, printable
+from ..options import SweepOptions
+from ..options.shared import shapes
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -21,9 +23,8 @@ if TYPE_CHECKING:
     from ..core.manifest import Option
     from ..fleet.cell import Outcome
     from ..fleet.spec import Spec, Value
-    from ..fleet.sweep import Plan, Progress, Started, SweepOptions
+    from ..fleet.sweep import Plan, Progress, Started
 
-KEEP = ("runs", "ops", "rows")
 _MOST_NOTES = 20  # on cells without figures
 _LINE_S = 10.0  # between two lines where there is no terminal
 
@@ -60,27 +61,10 @@ interrupted: finished cells are kept.
             metavar="AXIS,AXIS",
             help="take the values of these axes in pairs, not in all combinations",
         )
-        add_shape(parser, of="of every model")
-        parser.add_argument(
-            "--jobs", type=positive, metavar="N", help="processes, or workers of --cluster, at once (default: cores)"
-        )
-        parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask cluster")
-        parser.add_argument(
-            "--cluster",
-            metavar="slurm|pbs|lsf|sge|k8s",
-            help="start --jobs workers on this cluster, with the configuration of Dask",
-        )
-        parser.add_argument(
-            "--keep", choices=KEEP, default="ops", help="what to keep: runs with ops, ops (default), or only rows"
-        )
+        add_shape(parser, shapes("of every model"))
+        add_options(parser, SweepOptions)
         parser.add_argument(
             "--dry-run", action="store_true", help="print the cells and an estimate of the time, run nothing"
-        )
-        parser.add_argument("--retry-failed", action="store_true", help="run again those cells that have no figures")
-        parser.add_argument("--fresh", action="store_true", help="run all cells again; earlier rows stay")
-        parser.add_argument("--time-limit", default="600s", metavar="T", help="longest time of a cell (default 600s)")
-        parser.add_argument(
-            "--memory-limit", metavar="SIZE", help="most memory of a process (default: an equal share of the machine's)"
         )
         parser.add_argument(
             "--commit", metavar="C", help="commit to keep with every row (default: that of git in this folder)"
@@ -93,7 +77,7 @@ interrupted: finished cells are kept.
     def run(self, args: Namespace) -> int:
         from ..fleet import verbs
 
-        spec, options = _spec(args), _options(args)
+        spec, options = _spec(args), options_from(args, SweepOptions)
         if args.dry_run:
             plan = verbs.plan_sweep(spec, args.output, options)
             write_result(lambda out: _print_plan(plan, options.jobs, out, as_json=args.json), None)
@@ -145,23 +129,6 @@ def _spec(args: Namespace) -> Spec:
 
 def _axis_names() -> list[str]:
     return [option.name for option in _known()]
-
-
-def limits_of(args: Namespace) -> SweepOptions:
-    """What a command line says of the processes that cells run in."""
-    from ..core.units import parse_seconds, parse_size
-    from ..fleet.sweep import SweepOptions as Options
-
-    return Options(
-        jobs=args.jobs,
-        retry_failed=args.retry_failed,
-        time_limit_s=parse_seconds(args.time_limit),
-        memory_limit_bytes=None if args.memory_limit is None else parse_size(args.memory_limit),
-    )
-
-
-def _options(args: Namespace) -> SweepOptions:
-    return replace(limits_of(args), scheduler=args.scheduler, cluster=args.cluster, keep=args.keep, fresh=args.fresh)
 
 
 class ProgressDisplay:

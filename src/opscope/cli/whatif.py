@@ -7,10 +7,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..commands.backend_options import add_option, attribute, merged
-from ..commands.command import add_shape, command_line, listed, positive, write_result
+from ..commands.command import command_line, listed, write_result
+from ..commands.options import add_options, options_from
 from ..commands.progress import counted
 from ..core.errors import UsageError
 from ..core.manifest import Can
+from ..options import WhatIfOptions
 
 
 class WhatIfCommand:
@@ -30,9 +32,8 @@ examples:
         parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX file")
         parser.add_argument("--backend", default=able[0], choices=able, help=f"runtime (default {able[0]})")
         parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder for the runs, one per combination")
-        parser.add_argument("--jobs", type=positive, metavar="N", help="processes at once (default: cores)")
+        add_options(parser, WhatIfOptions)
         parser.add_argument("--json", action="store_true", help="print JSON")
-        add_shape(parser)
         group = parser.add_argument_group("choices, each a comma list")
         entries = [backends.find(name) for name in able]
         group.add_argument("--target", metavar="V,V,…", help="parts: names of `opscope targets` that the backend knows")
@@ -54,9 +55,8 @@ examples:
         result = api.what_if(
             args.model,
             axes,
+            options_from(args, WhatIfOptions),
             backend=args.backend,
-            shapes=dict(args.shape),
-            jobs=args.jobs,
             runs=args.output,
             command=command_line(),
             progress=counted("compiling"),

@@ -27,9 +27,17 @@ def merged(options: Iterable[Option]) -> list[Option]:
         first = found.setdefault(option.name, option)
         if first is not option:
             both = tuple(dict.fromkeys((*first.choices, *option.choices)))
-            words = first.help if option.help in first.help else f"{first.help}; or: {option.help}"
-            found[option.name] = first._replace(help=words, choices=both if first.choices and option.choices else ())
+            found[option.name] = first._replace(
+                help=_joined(first.help, option.help, "; or: "),
+                differs=_joined(first.differs, option.differs, "; "),
+                choices=both if first.choices and option.choices else (),
+            )
     return list(found.values())
+
+
+def _joined(words: str, more: str, between: str) -> str:
+    """Two texts as one, or the first where it has the second."""
+    return words if more in words else between.join(filter(None, (words, more)))
 
 
 def all_options(further: Sequence[Option] = ()) -> list[Option]:
@@ -49,7 +57,8 @@ def add_source(parser: ArgumentParser) -> None:
 
 def add_option(parser: _Flags, option: Option, *, several: bool = False) -> None:
     """An option of a backend as an argument; with `several` it takes a comma-separated list."""
-    flag, words = f"--{option.name}", option.help.replace("%", "%%")
+    flag = f"--{option.name}"
+    words = _joined(option.help, option.differs, "; ").replace("%", "%%")
     if option.is_flag:
         parser.add_argument(flag, action="store_true", help=words)
     elif several:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from ..core.errors import UsageError
 from ..core.files import replacing
+from ..options import comma_list
 
 if TYPE_CHECKING:
     from ..gate.verdict import Verdict
@@ -100,7 +101,7 @@ def positive(text: str) -> int:
 
 def listed(name: str, text: str) -> tuple[str, ...]:
     """The values of a comma list; `name` is the option that it was given to."""
-    values = tuple(part.strip() for part in text.split(",") if part.strip())
+    values = comma_list(text)
     if not values:
         raise UsageError(f"--{name} {text!r}: no value; expected a comma list")
     return values
@@ -110,19 +111,6 @@ def add_format(parser: ArgumentParser, formats: Sequence[str], words: str = "out
     """Add `--format`, and `--json` as a short form of it."""
     parser.add_argument("--format", choices=formats, default="text", help=words)
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
-
-
-def add_shape(parser: ArgumentParser, of: str = "") -> None:
-    """Add `--shape`; `of` says whose, where that is more than one model."""
-    told = ", ".join(filter(None, ("shape of an input, or size of a named dimension (height=320)", of)))
-    parser.add_argument(
-        "--shape",
-        type=named_shape,
-        action="append",
-        default=[],
-        metavar="NAME=1x3x224x224",
-        help=f"{told}; may be repeated",
-    )
 
 
 def named_shape(text: str) -> tuple[str, tuple[int, ...]]:

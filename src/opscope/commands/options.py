@@ -8,7 +8,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args, get_origin, get_type_hints
 
-from ..options import Option, options_of
+from ..core.errors import UsageError
+from ..options import Option, Shapes, options_of
+from ..options.shared import SHAPES
 from .command import named_shape, positive
 
 if TYPE_CHECKING:
@@ -25,6 +27,12 @@ def add_options(parser: ArgumentParser, kind: type[DataclassInstance]) -> None:
         if option.group not in groups:
             groups[option.group] = parser.add_argument_group(option.group)
         _add(groups[option.group], name, option, _plain(hints[name]), defaults[name])
+
+
+def add_shape(parser: ArgumentParser, metadata: Mapping[str, Option] = SHAPES) -> None:
+    """`--shape` of a verb whose options have no shapes."""
+    (option,) = metadata.values()
+    _add(parser, "shape", option, Shapes, MISSING)
 
 
 def options_from(args: Namespace, kind: type[Options], **others: object) -> Options:
@@ -51,7 +59,7 @@ def _add(parser: ArgumentParser | _ArgumentGroup, name: str, option: Option, kin
     if kind is bool and not option.metavar and not option.choices:
         action = "store_false" if default is True else "store_true"
         parser.add_argument(*flags, dest=name, action=action, help=words)
-    elif get_origin(kind) is Mapping or kind == tuple[str, ...]:
+    elif get_origin(kind) is Mapping or (kind == tuple[str, ...] and option.read is None):
         parse = str if option.choices else named_shape
         choices, metavar = option.choices or None, option.metavar
         parser.add_argument(
@@ -73,6 +81,8 @@ def _add(parser: ArgumentParser | _ArgumentGroup, name: str, option: Option, kin
 
 
 def _parser_of(kind: object, option: Option) -> Callable[[str], object]:
+    if option.read is not None:
+        return _reader(option.read)
     if kind is int:
         return positive if option.least else int if option.least is None else _count
     if kind is bool:
@@ -82,6 +92,18 @@ def _parser_of(kind: object, option: Option) -> Callable[[str], object]:
     if kind is Path:
         return Path
     return _numbers if kind == tuple[int, ...] else str
+
+
+def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
+    """As a type of argparse, which puts the name of the flag before what is wrong."""
+
+    def parsed(text: str) -> object:
+        try:
+            return read(text)
+        except UsageError as error:
+            raise ArgumentTypeError(str(error)) from error
+
+    return parsed
 
 
 def _value(found: object, option: Option, kind: object) -> object:

@@ -39,7 +39,7 @@ def noted(takes: Takes, note: str, names: str) -> tuple[Flag, ...]:
 
 
 @dataclass(slots=True)
-class Words:
+class ParsedFlags:
     """A parsed command line: values by parameter, in order, and notes."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -81,13 +81,13 @@ class Words:
 _SWITCH = {"true": "true", "1": "true", "on": "true", "false": "false", "0": "false", "off": "false"}
 
 
-def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positional: str = "") -> Words:
+def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positional: str = "") -> ParsedFlags:
     """Parse all arguments. An unknown flag is an error that names similar ones.
 
     `positional` is the parameter that takes arguments without a dash; if it is empty, they are errors.
     """
     known = {name: flag for flag in table for name in flag.names}
-    found = Words()
+    found = ParsedFlags()
     remaining = list(words)
     while remaining:
         word = remaining.pop(0)
@@ -115,7 +115,7 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positi
     return found
 
 
-def _add_value(found: Words, flag: Flag, word: str, value: str) -> None:
+def _add_value(found: ParsedFlags, flag: Flag, word: str, value: str) -> None:
     if flag.parameter:
         found.values.setdefault(flag.parameter, []).append(value)
         found.spelt[flag.parameter] = printable(word.partition("=")[0])

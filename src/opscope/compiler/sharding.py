@@ -22,10 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import Numbers
+from ..core.columns import Floats, Numbers
 
 Interval = tuple[float, float]
-Floats = npt.NDArray[np.float64]
 Box = tuple[tuple[int, float, float], ...]  # axis, from, to; axes that are not cut are left out
 
 REDUCED = -1  # instead of an axis of the output: the one that a product sums over; lanes then have partial sums
@@ -187,6 +186,12 @@ def exchange(held: Sharding, needed: Sharding) -> Exchange:
     """The exchange from one sharding of a tensor to another.
 
     Of lanes that hold the same box those on the receiver's device send it, and take turns; to another device, one.
+
+    Example: four lanes on two devices. Lanes 0 and 1 have the upper half of the rows, lanes 2 and 3 the lower half, and
+    all want both. Who has the other half is on the other device: lane 0 sends the upper half to device 1, once for both
+    who want it there, and lane 2 the lower half to device 0.
+
+        sent    none        linked    0: 1/2  2: 1/2        sources    0: 2   1: 2   2: 0   3: 0
     """
     have, want = held.boxes, needed.boxes
     holders: dict[Box, list[int]] = {}
@@ -279,6 +284,13 @@ class _Groups:
 
 @lru_cache(maxsize=4096)
 def _groups(found: _Layout, *, by_device: bool) -> _Groups:
+    """Lanes put together that have one box; with `by_device`, lanes of each device on their own.
+
+    Example: of four lanes, 0 and 2 have the upper half of the rows, 1 and 3 the lower half:
+
+        low      0.0  0.5         lanes    0  2  1  3        first    0  2
+        high     0.5  1.0         box      0  0  1  1        box_of   0  1  0  1  -1
+    """
     members: dict[tuple[int, Box], list[int]] = {}
     for lane, box in found.boxes:
         members.setdefault((lane // found.of_cores if by_device else 0, box), []).append(lane)
@@ -328,6 +340,18 @@ def moved_by_exchange(held: Sharding, needed: Sharding) -> Moved:
 
 @lru_cache(maxsize=1 << 16)
 def _moved(held: _Layout, needed: _Layout) -> Moved:
+    """A table of wanted box × held box says how much of the one is in the other; what need not be sent becomes 0.
+
+    Example: two lanes have the rows in halves, and want the columns in halves. Each wanted half shares a quarter of the
+    tensor with each held half. A lane has one of its two quarters itself:
+
+        overlap         upper   lower               upper   lower
+        left (lane 0)   1/4     1/4          →      0       1/4
+        right (lane 1)  1/4     1/4                 1/4     0
+
+    Each held half is sent as much as its column adds up to, and never more than all of it, as one transfer serves all
+    who listen: a quarter by each lane, a half over the bus.
+    """
     if held is needed:
         return Moved()
     have, want = _groups(held, by_device=False), _groups(needed, by_device=True)
@@ -336,9 +360,11 @@ def _moved(held: _Layout, needed: _Layout) -> Moved:
     common -= np.maximum(want.low[:, None, :axes], have.low[:, :axes])
     overlap = np.multiply.reduce(np.maximum(common, 0.0, out=common), axis=2)  # wanted box, held box
     overlap[overlap < _CLOSE] = 0.0
+    # The number of the held box that each wanting lane has itself: lanes behind the last one that holds have -1.
     own = have.box_of[np.minimum(want.lanes, len(have.box_of) - 1)]
     enough = (own >= 0) & (overlap[want.box, own] > want.enough)
     overlap[np.logical_and.reduceat(enough, want.first)] = 0.0  # everybody who wants it has it
+    # Where all who want a box have the same part of it, nobody sends them that part.
     least, most = np.minimum.reduceat(own, want.first), np.maximum.reduceat(own, want.first)
     alike = np.flatnonzero((least == most) & (least >= 0))
     overlap[alike, least[alike]] = 0.0

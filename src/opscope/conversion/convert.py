@@ -23,7 +23,7 @@ from ..readers import model_format, read_model
 from ..recording.quantized import OutputDifference, summary_line, worst_of
 from . import plan
 from .check import MOST_CHECKED, RUNNABLE, Outputs, as_data, compared, garbage, outputs_of
-from .steps import MOST_SAMPLES, Made, MovedSamples, Work
+from .steps import MOST_SAMPLES, FileToConvert, Made, MovedSamples
 
 Shapes = Mapping[str, tuple[int, ...]]
 Tell = Callable[[str], None]
@@ -175,7 +175,7 @@ class _Chain:
             self.tell(f"converting to {plan.told(makes)} by {conversion.name}")
             began = perf_counter()
             place, tools = self._place(f"step{number}"), _tools(conversion)
-            made = self._made(conversion, Work(file, now, makes, place, self._inputs(file), samples, tools))
+            made = self._made(conversion, FileToConvert(file, now, makes, place, self._inputs(file), samples, tools))
             seconds = perf_counter() - began
             samples = samples.then(made.inputs, [name for name, _, _ in self.ports])
             outputs = self._checked(start.format, made.file, makes, samples, conversion)
@@ -201,9 +201,9 @@ class _Chain:
         place.mkdir(parents=True)
         return place
 
-    def _made(self, conversion: Conversion, work: Work) -> Made:
+    def _made(self, conversion: Conversion, work: FileToConvert) -> Made:
         (manifest,) = (each for each in manifests() if conversion in each.conversions)
-        convert = cast("Callable[[Work], Made]", load_place(manifest, conversion.place))
+        convert = cast("Callable[[FileToConvert], Made]", load_place(manifest, conversion.place))
         try:
             return convert(work)
         except ModelError as error:  # of a file that the user never saw

@@ -32,7 +32,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class FileToConvert:
     """A file to convert."""
 
     model: Path

@@ -30,6 +30,7 @@ class Option(NamedTuple):
     is_number: bool = False
     metavar: str = "V"
     bare: str = ""  # what the option means without a value; empty: it needs one
+    differs: str = ""  # what only this backend says of it, where `help` is what every backend that has it says
 
 
 class Signature(NamedTuple):
@@ -166,7 +167,7 @@ class Conversion(NamedTuple):
     name: str  # of the tool
     source: Form
     makes: Form  # its precision, where empty, is that of the source
-    place: str  # of a function (conversion.steps.Work) → conversion.steps.Made
+    place: str  # of a function (conversion.steps.FileToConvert) → conversion.steps.Made
     environment: str = ""  # name of the one whose programs it starts
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Flags
 from ..core.errors import CaptureError
 from ..program.program import THREAD_LEVEL, Program
 from ..program.wire import StatsFlag, StatsSection
 from .buffer import Buffer, field_offset
 
-Flags = npt.NDArray[np.bool_]
 _LAST_TICK = 1 << 62
 _LONGEST_WAIT = 1 << 32  # ticks
 

@@ -275,7 +275,17 @@ class _Build:
         return work
 
     def _counts(self, own: LaneRecords, thread: int) -> Numbers | int:
-        """Rows with the counters of the commands of a lane, summed over the threads that the lane stands for."""
+        """Rows with the counters of the commands of a lane, summed over the threads that the lane stands for.
+
+        A record is what one thread counted of one event in one command, which is named by its place in the lane's part
+        of the program. Sums are a table of command × event. Example: a lane of two threads, its commands 10 to 12, of
+        which 10 and 12 were recorded, and events 3F and 70:
+
+            records     thread 0, ordinal 0, 3F: 5     thread 1, ordinal 0, 3F: 6     thread 0, ordinal 2, 70: 1
+            table       command 10:  11  NONE          command 12:  NONE  1
+
+        What comes back is the numbers of these rows in `op_counts`, behind those of lanes before; NONE: no records.
+        """
         records = self.buffer.records(StatsSection.OP_PMU, own.core)
         first, threads = own.first_thread + max(thread, 0), self.program.groups[own.group].threads
         records = records[
@@ -288,6 +298,7 @@ class _Build:
         row = np.minimum(np.searchsorted(own.commands, command), len(own.commands) - 1)
         known = own.commands[row] == command
         order = np.argsort(self.program.stats.events)
+        # Columns are events as they were asked for, in any order: found among the sorted ones, `order` says the column.
         event = order[np.searchsorted(np.array(self.program.stats.events)[order], records["event"])]
         shape = len(own.commands), len(order)
         sums, times = np.zeros(shape, np.int64), np.zeros(shape, np.int64)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import Numbers
+from ..core.columns import Floats, Numbers
 from ..program.program import NO_ROUTE, Program
 from ..simulation import Timeline
 from .variation import clock_factor, thread_shares
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..program.check import fault
 from ..program.program import Program
 from ..simulation import Timeline
 
-Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
 _MASK = 2**64 - 1

@@ -9,7 +9,7 @@ from math import isclose
 from ..graph.graph import ABSENT, Graph, Note, Role
 from ..machine.calibration import OP
 from ..machine.corners import Corner, at_corner
-from ..machine.target import Layout, Target
+from ..machine.target import Engine, Layout, Target
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost, Energy
@@ -325,7 +325,7 @@ def _latency_range(
 
 
 def _call_seconds(graph: Graph, machine: Machine, corner: Corner) -> float:
-    there = replace(machine, target=at_corner(machine.target, corner))
+    there, _ = _at(corner, machine)
     return price_call(graph, there).total / there.clock_hz
 
 
@@ -339,15 +339,20 @@ def _range(value: float, low: float, high: float) -> Range:
     )
 
 
+def _at(corner: Corner, machine: Machine) -> tuple[Machine, dict[str, Engine]]:
+    """The machine with the target's figures at their fast or slow ends, and its engines by name."""
+    there = replace(machine, target=at_corner(machine.target, corner))
+    return there, {engine.name: engine for engine in there.target.engines}
+
+
 def _seconds_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
-    """Return the latency of all tasks with a cost, with the target's figures at their fast or slow ends."""
-    corner_machine = replace(machine, target=at_corner(machine.target, corner))
-    engines = {engine.name: engine for engine in corner_machine.target.engines}
+    """Return the latency of all tasks with a cost at one end of the target's ranges."""
+    there, engines = _at(corner, machine)
     cycles = 0.0
     for task in tasks:
         if task.placement.engine is not None and task.work.known:
-            cycles += price(task, engines[task.placement.engine.name], corner_machine).total * task.trips
-    return cycles / corner_machine.clock_hz
+            cycles += price(task, engines[task.placement.engine.name], there).total * task.trips
+    return cycles / there.clock_hz
 
 
 def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Layer]) -> tuple[Range | None, str]:
@@ -370,9 +375,8 @@ def _energy_range(machine: Machine, tasks: Sequence[Task], layers: Sequence[Laye
 
 
 def _joules_at(corner: Corner, machine: Machine, tasks: Sequence[Task]) -> float:
-    """Return the energy with the target's figures at their fast or slow ends."""
-    there = replace(machine, target=at_corner(machine.target, corner))
-    engines = {engine.name: engine for engine in there.target.engines}
+    """Return the energy at one end of the target's ranges."""
+    there, engines = _at(corner, machine)
     total = 0.0
     for task in tasks:
         if task.placement.engine is None or not task.work.known:

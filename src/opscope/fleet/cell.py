@@ -20,6 +20,8 @@ from ..graph.graph import Graph
 from ..language_models.cell import BACKEND as LANGUAGE_MODELS
 from ..language_models.cell import profile_point
 from ..options import shapes_of
+from ..options.shared import TIME_LIMIT_S
+from ..options.sweep import OPS, PROFILE, ROWS, RUNS
 from ..recording.recording import COMPILE_TIME, Metric
 from ..workflows.own_backends import OWN
 from .plan import SHAPE, Cell
@@ -31,9 +33,6 @@ from .store import Store
 if TYPE_CHECKING:
     from ..workflows.record import Recorded
 
-RUNS, OPS, ROWS = "runs", "ops", "rows"  # what is kept of a cell: its run folder, its ops, its row alone
-KEEP = (RUNS, OPS, ROWS)
-PROFILE = "opscope.fleet.cell:profile_cell"  # module:attribute
 _READING = ("batch", "shapes-from-run", SHAPE)  # options that are heeded when a model is read
 _MOST_GRAPHS = 4  # that a process remembers; cells come model by model
 
@@ -46,7 +45,7 @@ class Job(msgspec.Struct, frozen=True):
     created: str
     commit: str | None = None
     keep: str = OPS
-    time_limit_s: float = 600.0
+    time_limit_s: float = TIME_LIMIT_S
     memory_limit_bytes: int | None = None
     profile: str = PROFILE
 

@@ -21,7 +21,7 @@ from ..core.keys import digest_of
 from .place import needed
 from .reading import connected, inbox_tables, quoted, read_tables
 from .schema import SCHEMAS, TABLES, UPGRADES, VERSION
-from .store import INBOX, JOURNAL, RUNS, VERSION_KEY, Step, Store, ids_of, partition
+from .store import INBOX, JOURNAL, RUNS, VERSION_KEY, JournalEntry, Store, ids_of, partition
 
 SEALED_BYTES = 256 << 20  # a file of this size is not written again
 MOST_AT_ONCE = 5000  # files of the inbox in one step: of some hundred ops each, a gigabyte of memory
@@ -135,14 +135,14 @@ def _among(store: Store, names: Sequence[str], drop: Collection[str]) -> list[st
 def replace_files(store: Store, lock: str, choose: Callable[[], Replacement]) -> bool:
     """One step: new files that stand for old ones, chosen when nobody else can change them; False: somebody does."""
     entry = f"{JOURNAL}/{digest_of(lock)}.json"
-    if not store.place.create(entry, msgspec.json.encode(Step((), ()))):
+    if not store.place.create(entry, msgspec.json.encode(JournalEntry((), ()))):
         return False
     new: Mapping[str, Write] = {}
     done = False
     try:
         old, new = choose()
         if old:
-            store.place.put(entry, msgspec.json.encode(Step(tuple(new), tuple(old))))
+            store.place.put(entry, msgspec.json.encode(JournalEntry(tuple(new), tuple(old))))
             for name, write in new.items():
                 store.place.put_file(name, write)
         done = True

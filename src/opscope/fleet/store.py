@@ -31,7 +31,7 @@ _EXPECTED = "expected a store of `opscope sweep … -o STORE` or `opscope store 
 
 _ENCODER = msgspec.json.Encoder()
 
-Row = Mapping[str, object]
+CellRow = Mapping[str, object]
 Columns = Mapping[str, Sequence[object]]
 
 
@@ -39,7 +39,7 @@ class _Head(msgspec.Struct):
     schema: str = ""
 
 
-class Step(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True):
     """What a compaction does: new files come to stand for old ones."""
 
     new: tuple[str, ...]
@@ -99,7 +99,7 @@ class Store:
             upgrade = f"`opscope store compact --store {self.place.address}`, which brings it up to date"
             raise UsageError(f"{printable(self.place.address)}: {problem}; expected {upgrade}")
 
-    def add(self, cell: Row, ops: Columns | None = None) -> None:
+    def add(self, cell: CellRow, ops: Columns | None = None) -> None:
         """Write a cell and its ops; a row of the same id takes its place."""
         self.check_current()
         partition(str(cell["created"]), None)  # which compaction could not do without
@@ -119,15 +119,15 @@ class Store:
             hidden.update(step.old if there.issuperset(step.new) else step.new)
         return Listing({table: tuple(name for name in names if name not in hidden) for table, names in found.items()})
 
-    def journal(self) -> list[tuple[str, Step]]:
+    def journal(self) -> list[tuple[str, JournalEntry]]:
         """Compactions under way, or left behind by somebody who was killed."""
         found = []
         for name in self.place.names(JOURNAL):
             data = self.place.get(name)
             try:
-                found.append((name, msgspec.json.decode(data or b"", type=Step)))
+                found.append((name, msgspec.json.decode(data or b"", type=JournalEntry)))
             except msgspec.MsgspecError:  # not written to its end
-                found.append((name, Step((), ())))
+                found.append((name, JournalEntry((), ())))
         return found
 
     def run_folder(self, row_id: str) -> Path | None:

@@ -13,7 +13,9 @@ import msgspec
 
 from ..core.errors import UsageError
 from ..core.keys import digest_of
-from .cell import KEEP, OPS, PROFILE, RUNS, Job, Outcome, Outcomes
+from ..options import SweepOptions
+from ..options.sweep import RUNS
+from .cell import Job, Outcome, Outcomes
 from .cluster import cluster, outcomes_there, started_cluster, threads_of, versions_there
 from .compaction import compact, empty_inbox
 from .place import Place
@@ -78,28 +80,6 @@ def plan_for(store: Store | None, cells: Sequence[Cell], *, retry_failed: bool =
     is_known = all(cell.backend in each for cell in wanted)
     seconds = sum(each[cell.backend] for cell in wanted) if is_known else None
     return Plan(tuple(cells), tuple(wanted), () if retry_failed else failed, seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class SweepOptions:
-    """How a sweep is carried out."""
-
-    jobs: int | None = None  # processes at once on this machine; None: as many as cores
-    scheduler: str | None = None  # address of a Dask scheduler; None: this machine
-    cluster: str | None = None  # of MAKERS: who starts `jobs` workers of a Dask cluster for this sweep
-    keep: str = OPS  # of KEEP
-    retry_failed: bool = False
-    fresh: bool = False  # profile everything again, beside what the store has
-    time_limit_s: float = 600.0
-    memory_limit_bytes: int | None = None  # of each process; None: its part of this machine's, or none on a cluster
-    profile: str = PROFILE  # module:attribute; tests and benchmarks put theirs in its place
-    tidy: bool = True  # put many rows together when all cells have ended; a store that is thrown away needs it not
-
-    def __post_init__(self) -> None:
-        if self.keep not in KEEP:
-            raise UsageError(f"--keep {self.keep}: not known; expected one of {', '.join(KEEP)}")
-        if self.cluster is not None and (self.scheduler is not None or self.jobs is None):
-            raise UsageError(f"--cluster {self.cluster}: starts a scheduler; expected --jobs N workers, no --scheduler")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from time import time
 from ..core.errors import UsageError
 from ..core.files import as_text, replacing
 from ..gate.figures import Figures
+from ..options import SweepOptions, chosen
 from ..workflows import comparing
 from ..workflows.comparing import Source, Updated
 from . import sides
@@ -25,15 +26,17 @@ from .page import StorePage
 from .query import Answer, ask
 from .spec import Spec, read_spec
 from .store import Store
-from .sweep import Plan, Progress, Started, SweepOptions
+from .sweep import Plan, Progress, Started
 from .table import Table, pivot
 from .trend import Series
 from .trend import trend as trend_of
 
 
-def plan_sweep(spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None) -> Plan:
+def plan_sweep(
+    spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None, **named: object
+) -> Plan:
     """What `sweep` would do; nothing is run or written."""
-    return sweeps.plan_sweep(_spec(spec), store, options or SweepOptions())
+    return sweeps.plan_sweep(_spec(spec), store, chosen(SweepOptions, options, named))
 
 
 def sweep(
@@ -45,6 +48,7 @@ def sweep(
     created: str | None = None,
     started: Callable[[Started], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    **named: object,
 ) -> Progress:
     """Profile every cell of a sweep that the store does not have, each in its own process.
 
@@ -56,7 +60,7 @@ def sweep(
     return sweeps.sweep(
         chosen_spec,
         store,
-        options or SweepOptions(),
+        chosen(SweepOptions, options, named),
         created=created or datetime.now(UTC).isoformat(timespec="seconds"),
         commit=commit or commit_of(chosen_spec.folder),
         started=started,

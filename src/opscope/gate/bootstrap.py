@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Floats
 from .comparison import Interval
 from .figures import Spread
-
-Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 FEWEST = 6  # with 5 samples, [least, most] contains the true median in only 1 - 2 × 0.5⁵ = 94 % of cases

@@ -12,7 +12,7 @@ CYCLES = "cycles:"  # before the name of a resource: what the op takes if that r
 MACS, MOVED_BYTES, COMMANDS = "macs", "moved_bytes", "commands"
 SAME_WORK = "the same work"
 
-Work = Mapping[str, int]
+Amounts = Mapping[str, int]
 
 
 def cause_of(base: Sequence[OpFigure], new: Sequence[OpFigure]) -> str:
@@ -28,14 +28,14 @@ def cause_of(base: Sequence[OpFigure], new: Sequence[OpFigure]) -> str:
     return "; ".join(words) or (SAME_WORK if is_same else "")
 
 
-def _work(ops: Sequence[OpFigure]) -> Work:
+def _work(ops: Sequence[OpFigure]) -> Amounts:
     total: Counter[str] = Counter()
     for op in ops:
         total.update(op.work)
     return total
 
 
-def _binding(old: Work, now: Work) -> Iterator[str]:
+def _binding(old: Amounts, now: Amounts) -> Iterator[str]:
     """The resource that takes longest, before and now."""
     sides = [{name: value for name, value in work.items() if name.startswith(CYCLES) and value} for work in (old, now)]
     if not all(sides) or sides[0] == sides[1]:
@@ -45,7 +45,7 @@ def _binding(old: Work, now: Work) -> Iterator[str]:
     yield f"{one} {before:,} → {'' if one == other else f'{other} '}{after:,} cycles"
 
 
-def _amounts(old: Work, now: Work) -> Iterator[str]:
+def _amounts(old: Amounts, now: Amounts) -> Iterator[str]:
     for name, label in ((MACS, "MACs"), (MOVED_BYTES, "bytes moved"), (COMMANDS, "commands")):
         if name in old and name in now and old[name] != now[name]:
             yield f"{label} {_shown(name, old[name])} → {_shown(name, now[name])}"

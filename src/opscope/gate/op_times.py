@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import Numbers
+from ..core.columns import Floats, Numbers
 from ..recording.trace import NONE, OpSpans, SpanKind
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_CELLS = 1 << 24  # size limit of a dense inference × op table; larger ones are kept sparse
 
@@ -37,7 +35,7 @@ class OpTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkSpans:
     """Spans of work on one time axis, where inferences follow each other without overlap."""
 
     ops: int
@@ -49,7 +47,7 @@ class Work:
     in_flight: npt.NDArray[np.bool_]  # a transfer, not a lane at work
 
     @classmethod
-    def of(cls, spans: OpSpans, ops: int) -> Work:
+    def of(cls, spans: OpSpans, ops: int) -> WorkSpans:
         """Select op and transfer spans and lay the inferences out one after another."""
         kind = np.asarray(spans.kind)
         at = np.flatnonzero((kind == SpanKind.OP) | (kind == SpanKind.TRANSFER))
@@ -75,7 +73,7 @@ def _separate_inferences(inference: Numbers, start: Numbers, end: Numbers) -> tu
     return numbers, position.reshape(-1), start + shift, end + shift
 
 
-def own_times(work: Work) -> OpTimes:
+def own_times(work: WorkSpans) -> OpTimes:
     """Return each op's share of the clock: every instant is divided equally among the commands at work in it.
 
     Transfers count only while no lane works: a transfer hidden behind computation costs nothing. The own times of all
@@ -86,7 +84,7 @@ def own_times(work: Work) -> OpTimes:
     return _sum_by_op(work.inferences, work.inference, work.op, _shares(work), work.ops)
 
 
-def _shares(work: Work) -> Floats:
+def _shares(work: WorkSpans) -> Floats:
     """Return the own time of every span: the integral of 1 ÷ (spans at work) from its start to its end."""
     count = len(work.start)
     # Sweep over all starts and ends in time order; the running sum of +1 and -1 is the number of active spans.
@@ -115,7 +113,7 @@ def _integral(step: Floats, active: Numbers, order: npt.NDArray[np.intp]) -> Flo
     return at[count:] - at[:count]
 
 
-def wall_times(work: Work) -> OpTimes:
+def wall_times(work: WorkSpans) -> OpTimes:
     """Return the time during which at least one command of an op is at work or in flight, by inference."""
     key = work.inference * (work.ops + 1) + work.op
     order = np.lexsort((work.start, key))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..core.provenance import Provenance
 from ..core.units import format_bytes
 from ..program.program import OpCycles, OpInfo
@@ -19,10 +19,9 @@ from .bootstrap import spread_of, tick_of
 from .figures import EXACT, Figures, OpFigure, Row, Spread
 from .metrics import METRICS, figures_of
 from .op_causes import COMMANDS, CYCLES, MACS, MOVED_BYTES
-from .op_times import Work, own_times, wall_times
+from .op_times import WorkSpans, own_times, wall_times
 
 CUSTOM = "custom"  # a kind that tells nothing: two such ops may be anything
-Floats = npt.NDArray[np.float64]
 
 _ORIGIN = (  # options that say where a run is from, not what was chosen; cores and devices have fields of their own
     "backend",
@@ -68,7 +67,7 @@ def figures_of_parts(
     unknown = in_a_line(unknown_of(ops), len(ops))
     if unknown:
         metrics = tuple(metric if metric.name in _COUNTS else replace(metric, value=None) for metric in metrics)
-    work = Work.of(spans, len(ops))
+    work = WorkSpans.of(spans, len(ops))
     own = _own(info, summary, work)
     spreads = {} if exact else _spreads(work)
     return Figures(
@@ -100,7 +99,7 @@ def _options(info: RunInfo, summary: Summary) -> dict[str, str]:
     return {name: str(value) for name, value in sorted(info.options.items()) if name not in _ORIGIN} | local
 
 
-def _own(info: RunInfo, summary: Summary, work: Work) -> Floats | None:
+def _own(info: RunInfo, summary: Summary, work: WorkSpans) -> Floats | None:
     """Parts of the clock by op: of the inference that the summary is of, or the median of all where they are noisy."""
     times, ops = own_times(work), work.ops
     if not len(times.ns):
@@ -119,7 +118,7 @@ def _typical(summary: Summary, inferences: int) -> int:
     return samples.index(value) if len(samples) == inferences and value in samples else 0
 
 
-def _spreads(work: Work) -> dict[int, Spread]:
+def _spreads(work: WorkSpans) -> dict[int, Spread]:
     if len(work.inferences) < 2:
         return {}
     times = wall_times(work)

@@ -84,7 +84,7 @@ class Fields:
         return np.where(good, np.where(negative, -value, value), 0), good
 
 
-class Words:
+class Texts:
     """Texts of a column, each kept once and called by its number."""
 
     def __init__(self) -> None:

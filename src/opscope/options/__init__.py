@@ -6,7 +6,7 @@ a module, which is read when its name is asked for: making one takes a tenth of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from importlib import import_module
 from numbers import Integral, Real
@@ -17,15 +17,19 @@ from ..core.errors import UsageError, did_you_mean, printable
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from .bakeoff import BakeoffOptions as BakeoffOptions
     from .compile import DEFAULT_OVERLAP_PARTS as DEFAULT_OVERLAP_PARTS
     from .compile import CompileOptions as CompileOptions
     from .llm import LlmOptions as LlmOptions
     from .opstats import OpstatsOptions as OpstatsOptions
+    from .optimize import OptimizeOptions as OptimizeOptions
     from .profile import ProfileOptions as ProfileOptions
     from .quantize import QuantizeOptions as QuantizeOptions
     from .report import ReportOptions as ReportOptions
     from .run import MOST_INFERENCES as MOST_INFERENCES
     from .run import RunOptions as RunOptions
+    from .sweep import SweepOptions as SweepOptions
+    from .what_if import WhatIfOptions as WhatIfOptions
 
 KV_CACHES = ("as-is", "mxint8")
 
@@ -45,6 +49,7 @@ class Option(NamedTuple):
     flags: tuple[str, ...] = ()  # where they are not the name of the field
     group: str = ""  # heading in the help
     bare: str = ""  # what the flag means without a value; empty: it needs one
+    read: Callable[[str], object] | None = None  # of what is written with a unit, or as a comma list
 
 
 def shown(
@@ -56,9 +61,10 @@ def shown(
     flags: tuple[str, ...] = (),
     group: str = "",
     bare: str = "",
+    read: Callable[[str], object] | None = None,
 ) -> Mapping[str, Option]:
     """The metadata of a field that is an option."""
-    return {_OPTION: Option(words, metavar, choices, least, flags, group, bare)}
+    return {_OPTION: Option(words, metavar, choices, least, flags, group, bare, read)}
 
 
 def options_of(kind: type[DataclassInstance]) -> dict[str, Option]:
@@ -118,6 +124,11 @@ def extents(text: str, where: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def comma_list(text: str) -> tuple[str, ...]:
+    """The words of `a, b`."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def shapes_text(shapes: Shapes) -> str:
     """One spelling of shapes, as options of runs and of cells keep them: `x=1x3x8x8;y=1`."""
     return ";".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in sorted(shapes.items()))
@@ -130,13 +141,17 @@ def shapes_of(text: str) -> dict[str, tuple[int, ...]]:
 
 
 _MODULES = {
+    "bakeoff": ("BakeoffOptions",),
     "compile": ("CompileOptions", "DEFAULT_OVERLAP_PARTS"),
     "llm": ("LlmOptions",),
     "opstats": ("OpstatsOptions",),
+    "optimize": ("OptimizeOptions",),
     "profile": ("ProfileOptions",),
     "quantize": ("QuantizeOptions",),
     "report": ("ReportOptions",),
     "run": ("MOST_INFERENCES", "RunOptions"),
+    "sweep": ("SweepOptions",),
+    "what_if": ("WhatIfOptions",),
 }
 
 

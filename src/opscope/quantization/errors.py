@@ -22,7 +22,7 @@ from .sessions import fetch, groups_of, open_session, with_outputs
 if TYPE_CHECKING:
     import onnx
 
-Step = Callable[[str], None]
+Tell = Callable[[str], None]
 LAYER_SAMPLES = 2  # layers are compared on the worst samples alone: it takes a run per group, graph and sample
 MOST_LAYERS = 50  # that are kept
 
@@ -63,7 +63,7 @@ class _Sums:
 
 
 def output_differences(
-    model: bytes, copy: Path, samples: Samples, *, step: Step
+    model: bytes, copy: Path, samples: Samples, *, step: Tell
 ) -> tuple[tuple[OutputDifference, ...], list[int]]:
     """Every output of the model, over all samples; and the numbers of the samples that are furthest off."""
     ours, theirs = open_session(model), open_session(copy)
@@ -110,7 +110,7 @@ class OutputSums:
         return OutputDifference(self.name, found, self.same / self.rows if self.rows else None, self.rows, problem)
 
 
-def layer_differences(copy: Copy, feeds: Sequence[Feed], *, step: Step) -> tuple[LayerDifference, ...]:
+def layer_differences(copy: Copy, feeds: Sequence[Feed], *, step: Tell) -> tuple[LayerDifference, ...]:
     """Every op whose output both graphs have, the one that adds most noise first."""
     import onnx
 

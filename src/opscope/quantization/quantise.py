@@ -22,14 +22,14 @@ from ..recording.quantized import LayerDifference, OutputDifference, Quantized
 from .samples import FileSamples, RandomSamples, Samples
 from .worker import PROGRESS
 
-Step = Callable[[str], None]
+Tell = Callable[[str], None]
 
 _LONGEST_S = 6 * 3600
 _LOOK_S = 0.3  # between looks at how far the process is
 
 
 def quantise(
-    model: Path, output: Path, options: QuantizeOptions, *, backend: str | None = None, step: Step | None = None
+    model: Path, output: Path, options: QuantizeOptions, *, backend: str | None = None, step: Tell | None = None
 ) -> Quantized:
     """Write a copy in another precision, and hold it against the model."""
     precision = check_choice(options)
@@ -81,7 +81,7 @@ def _samples(options: QuantizeOptions, ports: Sequence[Port]) -> Samples | None:
 
 
 @contextmanager
-def _answered(model: Path, request: Mapping[str, object], step: Step) -> Iterator[Mapping[str, object]]:
+def _answered(model: Path, request: Mapping[str, object], step: Tell) -> Iterator[Mapping[str, object]]:
     """What the process answers; its files are there as long as this is open."""
     with work_folder("quantize") as folder:
         with _watched(folder / PROGRESS, step):
@@ -94,7 +94,7 @@ def _answered(model: Path, request: Mapping[str, object], step: Step) -> Iterato
 
 
 @contextmanager
-def _watched(file: Path, step: Step) -> Iterator[None]:
+def _watched(file: Path, step: Tell) -> Iterator[None]:
     """Tell how far a process is, as it writes it down."""
     ended = Event()
 

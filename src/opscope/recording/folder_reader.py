@@ -43,7 +43,7 @@ from .trace import COUNTER, EDGE, NONE, SPAN, CounterTrack, Lane, OpSpans, SpanK
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Words = tuple[Numbers, list[str]]  # number of the word in every row, and the words
+WordColumn = tuple[Numbers, list[str]]  # number of the word in every row, and the words
 MOST = 1 << 50  # nanoseconds: thirteen days, no trace is longer; bytes and MACs of a command
 MOST_PLACES = 4096  # devices, and cores of a device
 BLOCK = 1 << 14  # rows
@@ -172,7 +172,7 @@ def _numbers_of(name: str, table: pa.Table, bounds: _Bounds) -> dict[str, Number
     return found
 
 
-def _words_of(name: str, table: pa.Table) -> dict[str, Words]:
+def _words_of(name: str, table: pa.Table) -> dict[str, WordColumn]:
     """All columns of words that the schema has for a table; null is NONE."""
     wanted = columns_of(name, Kind.WORD)
     return {key: word_numbers(table[key]) for key in wanted if key in table.column_names or key not in LATER_COLUMNS}
@@ -260,7 +260,7 @@ def _spans(
     return _rows(columns, len(table), SPAN), lanes, names
 
 
-def _does(words: Mapping[str, Words], count: int) -> Numbers:
+def _does(words: Mapping[str, WordColumn], count: int) -> Numbers:
     """What every row does; of tables of old, unknown."""
     if "does" not in words:
         return np.zeros(count, np.int64)

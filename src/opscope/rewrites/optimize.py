@@ -16,20 +16,19 @@ from ..core.files import check_apart, sha256_of, write_bytes, write_whole
 from ..core.manifest import RewriteEntry, Value
 from ..core.provenance import Provenance
 from ..graph.graph import Graph
-from ..options import Shapes
+from ..options import OptimizeOptions, Shapes, chosen
 from ..readers import model_format, read_model, unpacked
 from ..workflows import catalogue, own_backends
 from . import catalogue as rewrites
 from .editors import FORMATS, editor_of
 from .judge import Judge, Judged
 from .outcome import Optimized, Tried, Verdict
-from .proof import MAX_ERROR, Prover
+from .proof import Prover
 from .rewrite import Editor, RewriteContext
 from .search import Search, State, words_of
 from .steps import Step, fitting, read_steps, steps_bytes
 from .trials import Trials
 
-BUDGET_MINUTES = 30.0
 Tell = Callable[[str], None]
 _Found = tuple[State[Any], tuple[Tried, ...], list[str]]  # the result, what else was tried, and notes
 
@@ -46,21 +45,17 @@ def optimize(
     *,
     backend: str | None = None,
     options: Mapping[str, Value] | None = None,
-    shapes: Shapes | None = None,
-    allow: Sequence[str] = (),
-    budget_minutes: float = BUDGET_MINUTES,
-    data: str | Path | None = None,
-    max_error: float = MAX_ERROR,
-    replay: str | Path | None = None,
-    jobs: int | None = None,
+    choice: OptimizeOptions | None = None,
     command: Sequence[str] = (),
     created: str | None = None,
     step: Tell | None = None,
+    **named: object,
 ) -> Optimized:
     """Rewrite a model to run faster on a target or backend, with the same outputs.
 
-    `target`, `backend`, `options` and `shapes` are as for `profile`: they time every trial. Shapes of open dimensions
-    are also set in the result, as many rewrites need them. `allow` are kinds of rewrites that are not exact,
+    `target`, `backend` and `options` are as for `profile`: they time every trial. `choice` are OptimizeOptions, or
+    their fields by name: `shapes` of open dimensions are those of trials, and are also set in the result, as many
+    rewrites need them. `allow` are kinds of rewrites that are not exact,
     "approximate" and "quantize"; none of them changes outputs by more than `max_error` (noise over signal). Outputs
     are compared for random inputs and for `data`, an .npz or a folder as for `quantize`. No trial starts after
     `budget_minutes`; a later call with the same output continues. With `replay`, the steps of a file are applied
@@ -71,18 +66,20 @@ def optimize(
     """
     path, place = Path(model), Path(output)
     check_apart([place], [path])
-    steps = None if replay is None else read_steps(Path(replay))
+    asked = chosen(OptimizeOptions, choice, named)
+    steps = None if asked.replay is None else read_steps(asked.replay)
     judge = _judge(path, target, backend, options) if target or backend or steps is None else None
     with unpacked(path) as file, TemporaryDirectory(prefix="opscope-optimize-") as scratch:
-        context = RewriteContext(None if data is None else Path(data), Path(scratch) / "whole")
-        job = _job(file, path, place, shapes=shapes, context=context, tell=step or (lambda _: None))
-        _check_allowed(allow, job.entries)
-        prover = Prover(file, job.form, job.graph, Path(scratch), context.data, max_error)
+        context = RewriteContext(asked.data, Path(scratch) / "whole")
+        job = _job(file, path, place, shapes=asked.shapes, context=context, tell=step or (lambda _: None))
+        _check_allowed(asked.allow, job.entries)
+        prover = Prover(file, job.form, job.graph, Path(scratch), context.data, asked.max_error)
         judge = None if judge is None else replace(judge, shapes=job.shapes)
-        trials = None if judge is None else Trials(judge, folder_of(place), place.name, jobs, budget_minutes * 60)
+        budget_s = asked.budget_minutes * 60
+        trials = None if judge is None else Trials(judge, folder_of(place), place.name, asked.jobs, budget_s)
         before = None if trials is None else _first(trials, job)
         if steps is None and trials is not None:
-            state, tried, notes = _searched(job, trials, prover, allow, before or Judged())
+            state, tried, notes = _searched(job, trials, prover, asked.allow, before or Judged())
         else:
             state, tried, notes = _replayed(job, steps or (), prover, Path(scratch) / "replay")
         after = _written(job, state, trials, searched=steps is None)
@@ -96,10 +93,10 @@ def optimize(
             steps=state.steps,
             tried=tried,
             checked_with=prover.samples.calibration.told,
-            max_error=max_error,
+            max_error=asked.max_error,
             trials=0 if trials is None else trials.asked,
             stopped=trials is not None and trials.stopped,
-            budget_minutes=budget_minutes,
+            budget_minutes=asked.budget_minutes,
             notes=(*job.graph.assumptions, *prover.notes, *notes, *_foreign(job.graph, place, job.shapes)),
             folder=str(folder_of(place)),
         )

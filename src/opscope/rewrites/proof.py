@@ -16,12 +16,12 @@ from ..conversion.steps import MovedSamples
 from ..core.errors import ModelError, ProfilerError, printable
 from ..core.random_arrays import Port, random_arrays
 from ..graph.graph import Graph
+from ..options.optimize import MAX_ERROR
 from ..quantization.samples import Feed, FileSamples, RandomSamples
 from ..readers import read_model
 from ..recording.quantized import Calibration
 from .rounding import DEVIATIONS, Array, Limits, apart, longest_walk
 
-MAX_ERROR = 0.01  # of an approximate rewrite: noise of a hundredth of the signal, 40 dB
 SPREADS = (1.0, 1.0, 8.0)  # of the values that are drawn: other branches of what saturates are taken
 BATCHES = (1, 2, 3)  # of the values that are drawn, where the model leaves the batch open
 MOST_DATA = 8  # samples of the user's

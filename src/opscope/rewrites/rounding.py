@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..estimate.work import work_of
 from ..graph.graph import ABSENT, DType, Graph
 
-Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 DEVIATIONS = 5.0  # of a random walk, that the furthest of a million elements lies within
 MARGIN = 4.0  # of what a trial showed: it saw a few inputs

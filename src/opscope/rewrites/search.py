@@ -227,19 +227,20 @@ class Search(Generic[Model]):
         model: Model,
         file: Path,
     ) -> State[Model] | None:
-        judged = self.trials.judged(file)
-        if judged is None:
-            self._tell(_row(chain, sites[-1], Verdict.NO_TIME, state.judged, None))
-            return None
-        both = self.trials.confirmed((state.file, state.judged), file, judged) if helps(state.judged, judged) else None
+        """The state that a chain of changes comes to, if it is faster, stays so beside the state, and is proven.
+
+        The last change of a chain is a step with the times before and after; those before it opened its place, and are
+        steps that gain nothing. Of 10 ms, `split` alone 10 ms, then `fuse` where it split 8 ms:
+
+            split    10 ms → 10 ms    gains only with fuse
+            fuse     10 ms →  8 ms
+        """
+        both = self._faster(state, chain, sites[-1], file)
         if both is None:
-            verdict = Verdict.REFUSED if judged.problem else Verdict.NO_GAIN
-            self._tell(_row(chain, sites[-1], verdict, state.judged, judged))
             return None
         before, judged = both
         exact = all(not change.entry.needs for change in chain)
-        since = None if state.is_exact else state.outputs
-        proof = self.prover.prove(file, exact=exact, since=since)
+        proof = self.prover.prove(file, exact=exact, since=None if state.is_exact else state.outputs)
         row = _row(chain, sites[-1], Verdict.TAKEN, before, judged)
         row = replace(row, is_exact=exact, error=proof.error, rounding=proof.used)
         if proof.problem:
@@ -256,6 +257,20 @@ class Search(Generic[Model]):
         )
         steps = (*state.steps, *opened, row)
         return State(model, file, judged, steps, proof.outputs, state.is_exact and exact)
+
+    def _faster(
+        self, state: State[Model], chain: tuple[Change, ...], sites: tuple[Site, ...], file: Path
+    ) -> tuple[Judged, Judged] | None:
+        """What the judge says of the state and of the file, taken together; None, and told: it is not faster."""
+        judged = self.trials.judged(file)
+        if judged is None:
+            self._tell(_row(chain, sites, Verdict.NO_TIME, state.judged, None))
+            return None
+        both = self.trials.confirmed((state.file, state.judged), file, judged) if helps(state.judged, judged) else None
+        if both is None:
+            verdict = Verdict.REFUSED if judged.problem else Verdict.NO_GAIN
+            self._tell(_row(chain, sites, verdict, state.judged, judged))
+        return both
 
     def _together(self, state: State[Model], ended: Sequence[_Ended]) -> State[Model] | None:
         """All exact changes at once that gain nothing alone and cost nothing; None: that does not help either."""

@@ -20,9 +20,9 @@ from ..fleet.reading import inbox_tables, quoted
 from ..fleet.schema import OK, REFUSED, TABLES
 from ..fleet.spec import Pattern, Spec, Value
 from ..fleet.store import INBOX, Store, ids_of
-from ..fleet.sweep import Progress, Started, SweepOptions, sweep
+from ..fleet.sweep import Progress, Started, sweep
 from ..fleet.verbs import commit_of
-from ..options import Shapes
+from ..options import BakeoffOptions, Shapes, SweepOptions, chosen, part_of
 from ..workflows.own_backends import OWN
 from .contenders import Contender, field_of
 from .rows import AS_IS, Bakeoff, BakeoffRow, ranked, with_figures
@@ -35,43 +35,41 @@ def bakeoff(
     model: str | Path,
     on: Sequence[str] = (),
     *,
-    backend: Sequence[str] = (),
-    precision: Sequence[str] = (),
-    data: str | Path | None = None,
-    shapes: Shapes | None = None,
     store: str | Path | None = None,
-    options: SweepOptions | None = None,
+    options: BakeoffOptions | None = None,
     commit: str | None = None,
     created: str | None = None,
     started: Callable[[Started], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    **named: object,
 ) -> Bakeoff:
     """Compare a model on many chips: every compiler, runtime and target that works here, each in its own process.
 
     `on` are chips, patterns such as "ethos-u*", groups of the catalogue, backends, or "all"; by default the best-known
-    chips of each group. `backend` are the backends to use. `precision` are the precisions to try, "as-is" among them;
-    by default the model as it is, and w8a8 on chips that cannot run it so. `data` calibrates quantised copies. With
-    `store` the rows are kept there, and rows that it has are not run again.
+    chips of each group. `options` are BakeoffOptions, or their fields by name: `backend` are the backends to use;
+    `precision` are the precisions to try, "as-is" among them, by default the model as it is, and w8a8 on chips that
+    cannot run it so; `data` calibrates quantised copies. With `store` the rows are kept there, and rows that it has
+    are not run again.
 
     Example:
         >>> found = opscope.bakeoff("kws.tflite", ["ethos-u*", "stm32n6"], store="bakeoff.store")
         >>> [(row.target, row.latency_ns) for rows in found.kinds.values() for row in rows]
     """
-    path = Path(model)
-    field = field_of(path, on, backend)
+    path, asked = Path(model), chosen(BakeoffOptions, options, named)
+    field = field_of(path, on, asked.backend)
     sweeps = _Sweeps(
         path,
-        {} if data is None else {_DATA: str(Path(data).resolve())},
-        shapes or {},
+        {} if asked.data is None else {_DATA: str(asked.data.resolve())},
+        asked.shapes or {},
         store,
-        options or SweepOptions(),
+        part_of(SweepOptions, asked),
         commit or (None if store is None else commit_of(path.resolve().parent)),
         created or datetime.now(UTC).isoformat(timespec="seconds"),
         started,
         progress,
     )
-    rows = list(sweeps.rows(field.contenders, precision or [AS_IS]))
-    if not precision:
+    rows = list(sweeps.rows(field.contenders, asked.precision or [AS_IS]))
+    if not asked.precision:
         told = {row.target for row in rows if row.provenance is not None}
         rest = [each for each in field.contenders if each.entry.name not in told and word_for(each.backend, INTEGER)]
         said = {(row.target, row.backend, row.reason) for row in rows}

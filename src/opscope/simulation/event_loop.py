@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..core.columns import Floats
 
 _NONE = -1
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..core.columns import Floats
 from ..core.errors import ProgramError
 from ..program.check import fault
 from ..program.program import Commands, Program
@@ -19,8 +20,6 @@ try:
     from ._core import run
 except ImportError:  # the extension was not compiled: same results in Python, slower
     from .event_loop import run
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

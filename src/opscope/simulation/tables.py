@@ -8,12 +8,10 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from ..core.columns import Numbers
+from ..core.columns import Floats, Numbers
 from ..core.errors import printable
 from ..program.check import check_program, fault, source_of
 from ..program.program import NO_ROUTE, Commands, Program
-
-Floats = npt.NDArray[np.float64]
 
 MOST_CYCLES = 2.0**53  # beyond it a float no longer counts single cycles
 

@@ -32,7 +32,7 @@ COMPILING = (  # code that a program comes from
 )
 RUNNING = ("decode", "device", "analysis", "views", "workflows", "changes")  # and a run, beside those
 
-Step = Callable[[str], None]  # told what is being done now
+Tell = Callable[[str], None]  # told what is being done now
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def with_range(totals: Summary, low: int, high: int) -> Summary:
     return replace(totals, latency=replace(latency, low_ns=min(low, *seen), high_ns=most))
 
 
-def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Recording:
+def run_program(program: Program, chosen: ProfileOptions, *, step: Tell) -> Recording:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans

@@ -196,7 +196,8 @@ def test_activations_share_the_cores_and_the_memory_of_the_target(models: Path) 
 def test_seven_activations_come_close_to_the_published_run_on_hardware(tmp_path: Path) -> None:
     make(Recipe("bert-base", batch=8, sequence=128, precision="f16", weights=False), tmp_path / "bert.onnx")
     api.compile_model(tmp_path / "bert.onnx", "aic100-std", tmp_path, cores=2, stats_level=70)
-    # One inference at a time: in the published latencies, nothing waits for the device (facts/qaic.md 2.5).
+    # One inference at a time: in the latencies of the Profiler tutorial of quic/cloud-ai-sdk, which
+    # tests/published/cloud_ai_bert.toml has, nothing waits for the device.
     found = api.run(tmp_path, time=20.0, activations=7, set_size=1).statistics
     published = figures()["runs"]["plain"]
     assert found.inferences_per_s == pytest.approx(published["per_second"], rel=0.15)

@@ -19,7 +19,8 @@ from opscope.core.errors import UsageError
 from opscope.fleet.query import ask
 from opscope.fleet.spec import Pattern, Spec
 from opscope.fleet.store import Store
-from opscope.fleet.sweep import Progress, Started, SweepOptions, sweep
+from opscope.fleet.sweep import Progress, Started, sweep
+from opscope.options import SweepOptions
 from support import fleet_cells
 
 pytest.importorskip("distributed")

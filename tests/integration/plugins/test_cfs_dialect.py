@@ -12,7 +12,7 @@ from opscope.core.errors import TargetError
 from opscope.plugins.cfs.flags import target_name
 from opscope.zoo import Recipe, make
 
-PROFILE_KEYS = (  # facts/mcu.md §1.4
+PROFILE_KEYS = (  # of `cfsai profile --json-file`, releases 2.0 and 2.1 of analogdevicesinc/codefusion-studio
     "info",
     "model_summary",
     "hardware_metrics",

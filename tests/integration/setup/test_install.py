@@ -44,7 +44,7 @@ def fetched(*words: str | Path, **more: str) -> None:
     """Something that may need an index: where there is none, the test has nothing to say."""
     done = run(*words, **more)
     if done.returncode and re.search(r"No matching distribution|Could not find a version|NewConnection", done.stderr):
-        pytest.skip("packages cannot be had here")
+        pytest.skip("no package index can be reached from here (pip: no matching distribution, or no connection)")
     assert done.returncode == 0, done.stderr
 
 

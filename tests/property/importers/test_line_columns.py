@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opscope.core.columns import places, rising
 from opscope.importers.column_trace import Clock, open_length
-from opscope.importers.line_columns import Block, Counter, Words, read_lines, unwrapped
+from opscope.importers.line_columns import Block, Counter, Texts, read_lines, unwrapped
 from opscope.plugins.torq.importers.event_pairs import Events, Pairing
 
 words = st.text(st.sampled_from('ab"(), 1-'), max_size=8)
@@ -28,7 +28,7 @@ def test_fields_are_those_of_split_whatever_the_blocks(lines: list[str], block: 
         path.write_text("\n".join(lines) + ("\n" if ended else ""))
         found: list[tuple[str, str, str, str]] = []
         numbers: list[int] = []
-        known = Words()
+        known = Texts()
         for part in (read.lines() for read in read_lines(path, b",", block_bytes=block)):
             columns = [part.left(0), part.left(1), part.rest(2, 1), part.right(0)]
             texts = [[known.texts[n] for n in known.number(column).tolist()] for column in columns]
@@ -139,7 +139,7 @@ def test_the_quick_way_reads_what_the_slow_way_reads_or_nothing(rows: list[str])
     if found is None:
         assert not fits
         return
-    known = Words()
+    known = Texts()
     assert [int(value) for value in found[0]] == [int(row.split(";")[0]) for row in rows]
     codes = known.merged(found[2])  # type: ignore[arg-type]
     assert [known.texts[code] for code in codes.tolist()] == [row.split(";")[2] for row in rows]

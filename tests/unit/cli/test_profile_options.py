@@ -8,7 +8,7 @@ import pytest
 
 from opscope.backends import registry as backends
 from opscope.cli.profile import ProfileCommand
-from opscope.commands.backend_options import chosen_options, merged
+from opscope.commands.backend_options import add_option, chosen_options, merged
 from opscope.core.errors import UsageError
 from opscope.core.manifest import BackendEntry, Option
 from opscope.plugins.qnn.manifest import BACKEND
@@ -27,6 +27,15 @@ def parser(monkeypatch: pytest.MonkeyPatch) -> ArgumentParser:
 def test_options_of_two_backends_share_a_name_their_words_and_their_choices() -> None:
     (option,) = merged([Option("p", "first", ("a", "b")), Option("p", "second", ("b", "c"))])
     assert (option.help, option.choices) == ("first; or: second", ("a", "b", "c"))
+
+
+def test_what_only_one_backend_says_of_an_option_stands_behind_what_all_say() -> None:
+    options = [Option("p", "the precision"), *(Option("p", "the precision", differs=word) for word in ("a", "b", "a"))]
+    (option,) = merged(options)
+    assert (option.help, option.differs) == ("the precision", "a; b")
+    made = ArgumentParser()
+    add_option(made, option)
+    assert "the precision; a; b" in made.format_help()
 
 
 def test_each_backend_gets_its_own_options(parser: ArgumentParser) -> None:

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from opscope.commands.options import add_options, options_from
-from opscope.options import CompileOptions, OpstatsOptions, ReportOptions, RunOptions
+from opscope.options import (
+    BakeoffOptions,
+    CompileOptions,
+    OpstatsOptions,
+    OptimizeOptions,
+    ReportOptions,
+    RunOptions,
+    SweepOptions,
+)
 
 
 def parsed(kind: type, *words: str) -> object:
@@ -18,7 +26,7 @@ def parsed(kind: type, *words: str) -> object:
     return options_from(parser.parse_args(words), kind)
 
 
-@pytest.mark.parametrize("kind", [RunOptions, OpstatsOptions])
+@pytest.mark.parametrize("kind", [RunOptions, OpstatsOptions, SweepOptions])
 def test_no_words_leave_the_defaults(kind: type) -> None:
     assert parsed(kind) == kind()
 
@@ -34,6 +42,24 @@ def test_every_kind_of_value_is_read() -> None:
     assert parsed(OpstatsOptions, *words) == OpstatsOptions(
         cores=(0, 5), merge_devices=False, flows=True, barriers=True
     )
+
+
+def test_lists_and_values_with_units_are_read() -> None:
+    assert parsed(SweepOptions, "--time-limit", "90s", "--memory-limit", "2GB") == SweepOptions(
+        time_limit_s=90.0, memory_limit_bytes=2 << 30
+    )
+    assert parsed(BakeoffOptions, "--backend", "ort, vela", "--precision", "as-is") == BakeoffOptions(
+        backend=("ort", "vela"), precision=("as-is",), shapes={}
+    )
+    assert parsed(OptimizeOptions, "--allow", "quantize", "--max-error", "0.1%") == OptimizeOptions(
+        allow=("quantize",), max_error=0.001, shapes={}
+    )
+
+
+def test_what_has_the_wrong_unit_is_answered_with_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(SweepOptions, "--time-limit", "soon")
+    assert "argument --time-limit: 'soon': not understood; expected a time such as 20ms" in capsys.readouterr().err
 
 
 def test_a_flag_can_say_no() -> None:

@@ -27,7 +27,7 @@ from opscope.fleet.query import ask
 from opscope.fleet.reading import inbox_tables
 from opscope.fleet.rows import figures_of_rows
 from opscope.fleet.sides import cell_figures
-from opscope.fleet.store import JOURNAL, Step, Store, file_stem, partition, stored_name
+from opscope.fleet.store import JOURNAL, JournalEntry, Store, file_stem, partition, stored_name
 from opscope.fleet.table import pivot
 from opscope.gate.run_figures import of_run
 from opscope.workflows.comparing import with_kinds
@@ -142,7 +142,7 @@ def test_who_is_killed_while_compacting_loses_and_doubles_nothing(
 
 def test_what_somebody_is_at_is_left_alone(store: Store) -> None:
     fill(store, 3)
-    store.place.put(f"{JOURNAL}/{digest_of('inbox')}.json", msgspec.json.encode(Step(("cells/x.parquet",), ())))
+    store.place.put(f"{JOURNAL}/{digest_of('inbox')}.json", msgspec.json.encode(JournalEntry(("cells/x.parquet",), ())))
     assert compact(store, now_s=time.time()).busy == ("inbox",)
     assert len(store.listing().files["inbox"]) == 3
 

@@ -19,7 +19,8 @@ from opscope.fleet.query import ask
 from opscope.fleet.runner import Runner, outcomes_here
 from opscope.fleet.spec import Spec
 from opscope.fleet.store import Store
-from opscope.fleet.sweep import Progress, SweepOptions, plan_sweep, sweep
+from opscope.fleet.sweep import Progress, plan_sweep, sweep
+from opscope.options import SweepOptions
 from support import fleet_cells
 
 AXES = {"target": ("aic100-std",), "backend": ("estimate",)}
@@ -202,9 +203,9 @@ def test_an_interrupt_ends_in_one_line_and_keeps_what_ended(tmp_path: Path) -> N
     """As a person presses Ctrl-C; then the same command ends the work."""
     fleet_cells.write_models(tmp_path, 4, "sleep 0.4")
     code = (
-        "import sys; from opscope.fleet import sweep\n"
-        "real = sweep.SweepOptions\n"
-        "sweep.SweepOptions = lambda **k: real(**k, profile='support.fleet_cells:logged')\n"
+        "import sys; from dataclasses import replace; from opscope.fleet import sweep\n"
+        "real, given = sweep.sweep, {'profile': 'support.fleet_cells:logged'}\n"
+        "sweep.sweep = lambda spec, store, options, **k: real(spec, store, replace(options, **given), **k)\n"
         "from opscope.cli import main; sys.exit(main(sys.argv[1:]))\n"
     )
     command = [sys.executable, "-c", code, "sweep", "--models", "*.onnx", "--target", "aic100-std"]

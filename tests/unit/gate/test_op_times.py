@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.gate import op_times
-from opscope.gate.op_times import OpTimes, Work, own_times, wall_times
+from opscope.gate.op_times import OpTimes, WorkSpans, own_times, wall_times
 from opscope.recording.trace import NONE, SpanKind
 from support.recording.compare_build import rows, spans_of
 
@@ -19,8 +19,8 @@ OPS = 4
 Row = tuple[SpanKind, int, int, int, int]
 
 
-def work_of(found: list[Row]) -> Work:
-    return Work.of(spans_of(found), OPS)
+def work_of(found: list[Row]) -> WorkSpans:
+    return WorkSpans.of(spans_of(found), OPS)
 
 
 def slow_own(found: list[Row]) -> dict[tuple[int, int], Fraction]:

@@ -89,7 +89,7 @@ def test_every_source_that_is_listed_is_used(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "megahertz", "flash", "ram", "macs_per_cycle", "nanojoules"),
-    [  # the vendor's shipped profiles, facts/mcu.md §1.3: clock, flash and RAM in KB, cycles and nJ per MAC
+    [  # hardware profiles of analogdevicesinc/codefusion-studio: clock, flash and RAM in KB, cycles and nJ per MAC
         ("max32657-cm33", 50, 1024, 256, 1 / 2, 0.1448),
         ("max32690-cm4", 120, 3072, 1024, 1 / 2, 0.17),
         ("max78002-cm4", 120, 2560, 284, 1 / 2, 0.17),

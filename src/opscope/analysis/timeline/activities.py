@@ -12,14 +12,12 @@ from statistics import median_low
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import Numbers, distinct, rising
+from ...core.columns import Flags, Numbers, distinct, rising
 from ...core.meaning import LaneRole
 from ...recording.run import Run
 from ...recording.trace import NONE, SpanKind, Trace, nested_lanes
 from ..causes import WAIT, causes_of
 from .intervals import ranked
-
-Flags = npt.NDArray[np.bool_]
 
 NO_LANE = NONE  # of transfers in flight: a lane has issued them and goes on, they keep nobody's order
 _WORK = np.isin(np.arange(256), (SpanKind.OP, SpanKind.TRANSFER, SpanKind.HOST))  # kind → is work

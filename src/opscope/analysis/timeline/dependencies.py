@@ -143,7 +143,15 @@ def _assumed_pairs(work: Activities, first: Numbers, second: Numbers, why: Numbe
 
 
 def _edge_pairs(work: Activities) -> tuple[Pairs, Pairs]:
-    """What the trace says depends on what, and what waits say they waited for."""
+    """What the trace says depends on what, and what waits say they waited for.
+
+    Edges join commands, and a command may be several activities: the lane that starts a transfer, and its flight. A
+    pair leads from the activity of the source that ends last to that of the target that begins first.
+
+        0: start of command 5, 0–2     1: its flight, 2–6     2: command 7, 6–8          edge 5 → 7: pair 1 → 2
+
+    Where the last one comes after the target in the order of time, it is the first one that released the target.
+    """
     edges = work.run.trace.edges
     waits = work.run.trace.spans.take(work.waits)
     waits = waits[(waits["kind"] == SpanKind.WAIT) & (waits["waits_on"] != NONE) & (waits["command"] != NONE)]
@@ -152,10 +160,10 @@ def _edge_pairs(work: Activities) -> tuple[Pairs, Pairs]:
     data = np.concatenate((edges["data"], np.ones(len(waits), np.bool_)))
     known = (source > NONE) & (target > NONE)
     source, target, data = source[known], target[known], data[known]
-    codes = distinct(np.concatenate((source, target)))
+    codes = distinct(np.concatenate((source, target)))  # commands that matter here, as rows of two small tables
     place = _code(codes, work.command)
     named = np.flatnonzero(place != NONE)
-    begins = _last(place[named][::-1], named[::-1], len(codes))
+    begins = _last(place[named][::-1], named[::-1], len(codes))  # positions are in order of start: last of all is first
     by_end = named[np.argsort(work.end[named], kind="stable")]
     ends = _last(place[by_end], by_end, len(codes))
     starts, stops = _code(codes, target), _code(codes, source)

@@ -208,7 +208,11 @@ def waits_for(analysis: RunAnalysis) -> tuple[WaitFor, ...]:
 
 
 def _without_blocker(analysis: RunAnalysis) -> list[WaitFor]:
-    """Idle time that no activity of the trace explains: for a command that was recorded elsewhere, or for nothing."""
+    """Idle time that no activity of the trace explains: for a command that was recorded elsewhere, or for nothing.
+
+    Lane and command are one whole number, so that sums are made once for each combination. Of 100 commands the width is
+    101: lane 2 waiting for command 7 is 2 × 101 + 7 + 1 = 210, and for no command, which is -1, 2 × 101 = 202.
+    """
     stalls, lanes = analysis.stalls, analysis.run.trace.lanes
     late = np.flatnonzero(stalls.rest > 0)
     position = stalls.position[late]
@@ -261,7 +265,12 @@ def _with_early(analysis: RunAnalysis, rows: list[WaitFor]) -> list[WaitFor]:
 
 
 def _longest_producers(analysis: RunAnalysis, stalls: Stalls, known: Numbers) -> dict[int, str]:
-    """Group → the op, or the name of the span, that was waited for longest."""
+    """Group → the op, or the name of the span, that was waited for longest.
+
+    Group and what was waited for are one whole number; names of spans are numbered behind the ops. Of 3 ops and 4 names
+    the width is 8: group 2 waiting for op 1 is 17, for a span of name 0 it is 2 × 8 + 3 + 0 = 19. Sums are looked
+    through from the largest, and the first one of each group is kept.
+    """
     work, ops = analysis.work, len(analysis.run.ops)
     blocker = stalls.blocker[known]
     what = np.where(

@@ -13,9 +13,9 @@ from itertools import islice
 
 import numpy as np
 
-from ...core.columns import Numbers
+from ...core.columns import Flags, Numbers
 from ...recording.trace import NONE
-from .activities import NO_LANE, Flags
+from .activities import NO_LANE
 from .dependencies import Dependencies
 
 

@@ -13,7 +13,7 @@ from ...core.columns import Numbers
 from ...recording.trace import COUNTER, NONE, CounterTrack, Trace
 from ..timeline.intervals import total_between
 from .memory import Residency
-from .work import Work
+from .work import InferenceWork
 
 FREQUENCY_TICKS = 2048  # so many ticks of work give the clock to better than 0.1 %
 BANDWIDTH_POINTS = 500
@@ -22,7 +22,7 @@ MOST_POINTS = 2000  # of one counter
 Found = Iterator[tuple[CounterTrack, Numbers, npt.NDArray[np.float64]]]
 
 
-def with_counters(work: Work, held: Residency) -> Trace:
+def with_counters(work: InferenceWork, held: Residency) -> Trace:
     """The trace with the counters that can be read off it."""
     tracks: list[CounterTrack] = []
     blocks = []
@@ -35,7 +35,7 @@ def with_counters(work: Work, held: Residency) -> Trace:
     return replace(work.trace, counters=tuple(tracks), samples=samples)
 
 
-def _frequencies(work: Work) -> Found:
+def _frequencies(work: InferenceWork) -> Found:
     """Core cycles per tick of the commands that computed, over stretches long enough to tell."""
     index, program = work.index, work.index.program
     part = work.ops.where(~index.moves[work.ops.command] & (work.ops.ucycles > 0))
@@ -53,7 +53,7 @@ def _frequencies(work: Work) -> Found:
             yield CounterTrack(*divmod(number, program.cores), "Freq", "MHz"), part.start[first], megahertz
 
 
-def _bandwidths(work: Work) -> Found:
+def _bandwidths(work: InferenceWork) -> Found:
     """Bytes in flight to and from outer memory, averaged over equal windows of the inference."""
     index, program, windows = work.index, work.index.program, work.windows
     if not windows or not len(work.transfers):
@@ -71,7 +71,7 @@ def _bandwidths(work: Work) -> Found:
                 yield CounterTrack(device, NONE, f"{route.name} bandwidth", "GB/s"), edges, rate
 
 
-def _residencies(work: Work, held: Residency) -> Found:
+def _residencies(work: InferenceWork, held: Residency) -> Found:
     for number, (times, values) in held.items():
         track = CounterTrack(*divmod(number, work.index.program.cores), f"{work.index.local_name} in use", "bytes")
         yield track, *_peaks(times, values.astype(np.float64))

@@ -12,19 +12,19 @@ from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import KB, Bucket, KindRow
 from ..timeline.intervals import total
-from .work import Work
+from .work import InferenceWork
 
 _FIRST_NS = 1000
 
 
-def kind_rows(work: Work, capture: Capture) -> tuple[KindRow, ...]:
+def kind_rows(work: InferenceWork, capture: Capture) -> tuple[KindRow, ...]:
     """Per core, costliest first."""
     rows = [*_command_rows(work, capture), *_sync_rows(work, capture), *_barrier_rows(work, capture)]
     rows.sort(key=lambda row: (row.core, -row.ucycles, row.kind, row.group, row.memory, row.types))
     return tuple(rows)
 
 
-def _command_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
+def _command_rows(work: InferenceWork, capture: Capture) -> Iterator[KindRow]:
     """A row for every core and kind of command that ran there; kinds are told apart by group, memory and types too.
 
     Core and row of the table become one number, core × rows + row, so that each column is added up in one pass.
@@ -63,7 +63,7 @@ def _deviation(key: Numbers, pcycles: Numbers, out_bytes: Numbers, count: int) -
     return spread
 
 
-def _sync_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
+def _sync_rows(work: InferenceWork, capture: Capture) -> Iterator[KindRow]:
     index, part = work.index, work.waits
     groups = index.program.groups
     core = index.core[part.command] - capture.device * capture.cores
@@ -75,7 +75,7 @@ def _sync_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
         yield _wait_row(core_number, "sync", groups[group].name, int(ticks[place]), int(counts[place]))
 
 
-def _barrier_rows(work: Work, capture: Capture) -> Iterator[KindRow]:
+def _barrier_rows(work: InferenceWork, capture: Capture) -> Iterator[KindRow]:
     """Threads of a group meet after every command; the row counts the one that waited longest.
 
     A group of one thread meets nobody: its barriers last no tick.
@@ -95,7 +95,7 @@ def _wait_row(core: int, kind: str, group: str, ticks: int, count: int) -> KindR
     return KindRow(core, kind, group, "", "", ticks, None, count, None, None, is_wait=True)
 
 
-def histogram(work: Work) -> tuple[Bucket, ...]:
+def histogram(work: InferenceWork) -> tuple[Bucket, ...]:
     """Commands by duration, in buckets that double: below 1 µs, below 2 µs, below 4 µs, …"""
     ns = work.network.ns
     if not len(ns):

@@ -7,16 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...core.columns import Numbers
+from ...core.columns import Flags, Numbers
 from ...program.capture import Capture
 from ...program.wire import StatsSection
 from ...recording.summary import OCCUPANCY, CoreBalance, LaneTotal, Share
-from ..timeline.activities import Flags
 from ..timeline.intervals import Intervals, total, union
-from .work import Work
+from .work import InferenceWork
 
 
-def lane_totals(work: Work, captures: Mapping[int, Capture]) -> tuple[LaneTotal, ...]:
+def lane_totals(work: InferenceWork, captures: Mapping[int, Capture]) -> tuple[LaneTotal, ...]:
     """Per thread group of every core; its wall time is that of its core."""
     index, program = work.index, work.index.program
     groups = len(program.groups)
@@ -36,7 +35,7 @@ def lane_totals(work: Work, captures: Mapping[int, Capture]) -> tuple[LaneTotal,
     return tuple(rows)
 
 
-def _barrier_ns(work: Work, capture: Capture) -> dict[tuple[int, int], int]:
+def _barrier_ns(work: InferenceWork, capture: Capture) -> dict[tuple[int, int], int]:
     """(core, group) → what a thread of the group waited for the others, on average."""
     program, found = work.index.program, {}
     for core in range(capture.cores):
@@ -48,7 +47,7 @@ def _barrier_ns(work: Work, capture: Capture) -> dict[tuple[int, int], int]:
     return found
 
 
-def core_balance(work: Work) -> tuple[CoreBalance, ...]:
+def core_balance(work: InferenceWork) -> tuple[CoreBalance, ...]:
     """Do cores share the work evenly? By pcycles at work, without the flush of the statistics."""
     program, index = work.index.program, work.index
     part = work.ops.where(~index.is_flush[work.ops.command])
@@ -67,7 +66,7 @@ def core_balance(work: Work) -> tuple[CoreBalance, ...]:
     return tuple(rows)
 
 
-def occupancy_shares(work: Work) -> tuple[Share, ...]:
+def occupancy_shares(work: InferenceWork) -> tuple[Share, ...]:
     """Averaged over cores, so that the parts add up to the wall time of the inference."""
     index, part = work.index, work.commands
     windows = work.windows

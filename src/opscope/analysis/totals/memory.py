@@ -10,12 +10,12 @@ import numpy as np
 from ...core.columns import Numbers, rising
 from ...recording.summary import MemoryTotal, Placement, RouteTotal
 from ..timeline.intervals import most_open, total, union
-from .work import Part, Work
+from .work import InferenceWork, SpanColumns
 
 Residency = dict[int, tuple[Numbers, Numbers]]  # device × cores + core → times in ns, bytes from then on
 
 
-def residency(work: Work) -> Residency:
+def residency(work: InferenceWork) -> Residency:
     """Per core, how many bytes of local memory hold constants that stay, or an output that is being written or still
     waits for a reader.
 
@@ -48,7 +48,7 @@ def residency(work: Work) -> Residency:
     }
 
 
-def _last_read(work: Work) -> Numbers:
+def _last_read(work: InferenceWork) -> Numbers:
     """Command → end of the last command that depends on its data."""
     index, count = work.index, len(work.index.program.commands)
     end, until = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -58,7 +58,7 @@ def _last_read(work: Work) -> Numbers:
     return until
 
 
-def local_memory(work: Work, held: Residency) -> tuple[MemoryTotal, ...]:
+def local_memory(work: InferenceWork, held: Residency) -> tuple[MemoryTotal, ...]:
     """Local memory of every core: the most that the compiler placed in it, and the mean of what is seen to be held."""
     program = work.index.program
     placed = dict(enumerate(program.metrics.local_bytes))  # copies from other cores and gaps too, which `held` lacks
@@ -79,7 +79,7 @@ def local_memory(work: Work, held: Residency) -> tuple[MemoryTotal, ...]:
     return tuple(rows)
 
 
-def outer_traffic(work: Work) -> tuple[MemoryTotal, ...]:
+def outer_traffic(work: InferenceWork) -> tuple[MemoryTotal, ...]:
     """Bytes to and from it per device, of transfers that were recorded; the flush of the statistics is part of it."""
     index, program = work.index, work.index.program
     if len(index.memories) < 2:
@@ -99,7 +99,7 @@ def outer_traffic(work: Work) -> tuple[MemoryTotal, ...]:
     )
 
 
-def route_totals(work: Work) -> tuple[RouteTotal, ...]:
+def route_totals(work: InferenceWork) -> tuple[RouteTotal, ...]:
     """Bytes in flight per device and route, then per core; the flush of the statistics is left out."""
     index, program = work.index, work.index.program
     part = work.transfers.where(~index.is_flush[work.transfers.command])
@@ -111,7 +111,9 @@ def route_totals(work: Work) -> tuple[RouteTotal, ...]:
     return (*rows, *_route_totals(work, part, own, program.devices * program.cores * routes, per_core=True))
 
 
-def _route_totals(work: Work, part: Part, key: Numbers, count: int, *, per_core: bool) -> Iterator[RouteTotal]:
+def _route_totals(
+    work: InferenceWork, part: SpanColumns, key: Numbers, count: int, *, per_core: bool
+) -> Iterator[RouteTotal]:
     program = work.index.program
     moved = total(key, work.index.moved_bytes[part.command], count)
     busy = union(key, part.start, part.end).total(count)
@@ -131,8 +133,13 @@ def _route_totals(work: Work, part: Part, key: Numbers, count: int, *, per_core:
         )
 
 
-def placements(work: Work) -> tuple[Placement, ...]:
-    """Operands in local and in outer memory, per kind and group of command, outer-memory time first."""
+def placements(work: InferenceWork) -> tuple[Placement, ...]:
+    """Operands in local and in outer memory, per kind and group of command, outer-memory time first.
+
+    Kind, group and whether a command has operands in outer memory are one whole number, the last one its lowest digit:
+    of 3 groups, kind 2 in group 1 is (2 × 3 + 1) × 2 = 14 with all operands local, else 15. A table of pairs thus has
+    local and outer side by side in row 7.
+    """
     index, program, part = work.index, work.index.program, work.in_turn
     lies = index.outer[part.command]
     groups = len(program.groups)

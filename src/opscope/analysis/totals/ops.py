@@ -15,14 +15,14 @@ from ...program.program import OpInfo
 from ...recording.summary import NO_OP_NAME, OpTotal, ProducerTotal
 from ...recording.trace import NONE
 from ..timeline.intervals import Intervals, total, union
-from .work import Work
+from .work import InferenceWork
 
 
 @dataclass(frozen=True, slots=True)
 class OpSums:
     """Totals per graph op, the last entry for what belongs to none; what every rollup adds up."""
 
-    work: Work
+    work: InferenceWork
     busy: Numbers
     wait: Numbers
     count: Numbers
@@ -32,7 +32,7 @@ class OpSums:
     intervals: Intervals  # by op
 
     @classmethod
-    def of(cls, work: Work) -> OpSums:
+    def of(cls, work: InferenceWork) -> OpSums:
         """Add up the commands of every op, each time with transfers of one queue one after the other.
 
         Operands in several outer memories are told as the last of them, in the order of the program.
@@ -119,7 +119,7 @@ class OpSums:
         return self.by_label([op.type for op in self.work.index.program.ops])
 
 
-def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
+def _by_group(work: InferenceWork, key: Numbers, count: int) -> Numbers:
     """A matrix product is done by the engine that multiplies, however long its operands are on their way."""
     index, part = work.index, work.network
     groups = len(index.program.groups)
@@ -131,7 +131,7 @@ def _by_group(work: Work, key: Numbers, count: int) -> Numbers:
     return np.where(computing.any(axis=1, keepdims=True), computing, every)
 
 
-def _of_engines(work: Work) -> npt.NDArray[np.bool_]:
+def _of_engines(work: InferenceWork) -> npt.NDArray[np.bool_]:
     """Which waits are of engines; all, where there are none.
 
     A thread that only starts transfers waits for what it is to write, all inference long, and keeps nobody from work.
@@ -141,7 +141,7 @@ def _of_engines(work: Work) -> npt.NDArray[np.bool_]:
     return found
 
 
-def producer_totals(work: Work, *, most: int = 20) -> tuple[ProducerTotal, ...]:
+def producer_totals(work: InferenceWork, *, most: int = 20) -> tuple[ProducerTotal, ...]:
     """The op and lane that engines waited for longest, first."""
     index, program = work.index, work.index.program
     known, codes = (work.waits_on != NONE) & _of_engines(work), index.producers

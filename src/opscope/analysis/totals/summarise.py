@@ -31,7 +31,7 @@ from .threads import (
     port_rows,
     thread_rows,
 )
-from .work import ProgramIndex, Work
+from .work import InferenceWork, ProgramIndex
 
 _PORT_LEVEL, _OP_LEVEL, _OP_PMU_LEVEL = 50, 70, 100
 
@@ -44,10 +44,10 @@ def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex
         captures: device → its stats buffer.
         index: `ProgramIndex.of(program)`; made once for all inferences.
     """
-    return _summary(Work.of(trace, index), captures)
+    return _summary(InferenceWork.of(trace, index), captures)
 
 
-def _summary(work: Work, captures: Mapping[int, Capture]) -> Summary:
+def _summary(work: InferenceWork, captures: Mapping[int, Capture]) -> Summary:
     """All totals of one inference; the latency is from the first start on any core to the last end on any.
 
     The breakdown needs a critical path, and so a Run: it is added from one that holds this inference alone.
@@ -110,7 +110,7 @@ def limits_of(program: Program) -> dict[str, float]:
 def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, network: str) -> DeviceSummary:
     """The tables of one stats buffer. `trace` is of that device alone, with one lane per thread group."""
     program = index.program
-    whole, work = capture.level >= _OP_LEVEL, Work.of(trace, index)
+    whole, work = capture.level >= _OP_LEVEL, InferenceWork.of(trace, index)
     counters = pmu_rows(program, capture)
     return DeviceSummary(
         network=network,
@@ -137,7 +137,7 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
 
 def timeline(trace: Trace, index: ProgramIndex) -> Trace:
     """The trace with its counters."""
-    work = Work.of(trace, index)
+    work = InferenceWork.of(trace, index)
     return with_counters(work, residency(work))
 
 

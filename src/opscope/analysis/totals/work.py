@@ -1,7 +1,8 @@
 """Columns that all totals of an inference start from: each command once, with core, group and times.
 
-Two parts: ProgramIndex, of the program, made once for all inferences; Work, of the spans of one inference. A total is
-then one sum over a key per command. Busy time per lane, with commands 0 and 2 on lane 1 and command 1 on lane 0:
+Two parts: ProgramIndex, of the program, made once for all inferences; InferenceWork, of the spans of one inference. A
+total is then one sum over a key per command. Busy time per lane, with commands 0 and 2 on lane 1 and command 1 on
+lane 0:
 
     key = core × groups + group    [1, 0, 1]
     ns                             [5, 7, 2]
@@ -16,12 +17,12 @@ from itertools import chain
 
 import numpy as np
 
-from ...core.columns import Numbers, rising
+from ...core.columns import Flags, Numbers, rising
 from ...core.meaning import Carries, Does
 from ...program.program import NO_MEMORY, NO_OP, NO_ROUTE, TRUE, Program
 from ...recording.run import CommandTable
 from ...recording.trace import SpanKind, Trace
-from ..timeline.activities import Flags, execution_marks
+from ..timeline.activities import execution_marks
 
 LOCAL = "local"
 
@@ -146,7 +147,7 @@ def _outer(program: Program) -> tuple[tuple[str, ...], Numbers]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SpanColumns:
     """Spans of one kind, as columns."""
 
     command: Numbers
@@ -156,13 +157,13 @@ class Part:
     pcycles: Numbers  # of a wait: NONE
 
     @classmethod
-    def of(cls, trace: Trace, chosen: Numbers) -> Part:
+    def of(cls, trace: Trace, chosen: Numbers) -> SpanColumns:
         names = ("command", "start_ns", "end_ns", "ucycles", "pcycles")
         rows = trace.spans.take(chosen)  # much quicker than an index
         return cls(*(rows[name].astype(np.int64) for name in names))
 
-    def where(self, chosen: Flags | slice) -> Part:
-        return Part(*(getattr(self, column.name)[chosen] for column in fields(self)))
+    def where(self, chosen: Flags | slice) -> SpanColumns:
+        return SpanColumns(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     @property
     def ns(self) -> Numbers:
@@ -173,22 +174,22 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class InferenceWork:
     """The spans of one inference by what they are. Made from a trace with one lane per thread group."""
 
     index: ProgramIndex
     trace: Trace
-    ops: Part  # lanes at work: computing, or issuing a transfer
-    waits: Part
+    ops: SpanColumns  # lanes at work: computing, or issuing a transfer
+    waits: SpanColumns
     waits_on: Numbers  # command that was waited for; NONE
-    transfers: Part  # in flight
-    commands: Part  # every command once: computing, or from its issue until its bytes have arrived
-    network: Part  # the same without the flush of the statistics
-    in_turn: Part  # the same with transfers of one queue one after the other
+    transfers: SpanColumns  # in flight
+    commands: SpanColumns  # every command once: computing, or from its issue until its bytes have arrived
+    network: SpanColumns  # the same without the flush of the statistics
+    in_turn: SpanColumns  # the same with transfers of one queue one after the other
     windows: Mapping[tuple[int, int], tuple[int, int]]  # (device, core) → start and end of its inference, in ns
 
     @classmethod
-    def of(cls, trace: Trace, index: ProgramIndex) -> Work:
+    def of(cls, trace: Trace, index: ProgramIndex) -> InferenceWork:
         """Sort spans by what they are; a command is told by one span: its transfer where it has one, else its work.
 
         What issues a transfer is at work too, but its command goes on until the bytes have arrived: counting both would
@@ -197,18 +198,19 @@ class Work:
         """
         kind = np.ascontiguousarray(trace.spans["kind"])
         op_at, wait_at, flight_at = (np.flatnonzero(kind == k) for k in (SpanKind.OP, SpanKind.WAIT, SpanKind.TRANSFER))
-        ops = Part.of(trace, op_at)
+        ops = SpanColumns.of(trace, op_at)
         computed = op_at[~index.moves[ops.command]]
         flush = [index.is_flush[trace.spans["command"][at]] for at in (computed, flight_at)]
         parts = [computed[~flush[0]], flight_at[~flush[1]], flight_at[flush[1]], computed[flush[0]]]
         ends = np.cumsum([len(part) for part in parts]).tolist()
-        commands = Part.of(trace, np.concatenate(parts))  # in this order, the others are parts of it and no copies
+        # In this order, the others are parts of it and no copies.
+        commands = SpanColumns.of(trace, np.concatenate(parts))
         network = commands.where(slice(0, ends[1]))
         return cls(
             index=index,
             trace=trace,
             ops=ops,
-            waits=Part.of(trace, wait_at),
+            waits=SpanColumns.of(trace, wait_at),
             waits_on=trace.spans["waits_on"][wait_at],
             transfers=commands.where(slice(ends[0], ends[2])),
             commands=commands,
@@ -218,7 +220,7 @@ class Work:
         )
 
 
-def _in_turn(part: Part, index: ProgramIndex) -> Part:
+def _in_turn(part: SpanColumns, index: ProgramIndex) -> SpanColumns:
     """Commands, with transfers of one queue one after the other: time is of the one that began first.
 
     Operands that are read ahead are on their way together, and each of them nearly all of the time.

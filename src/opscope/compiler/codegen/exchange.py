@@ -174,7 +174,37 @@ class _Exchanger:
     # ---- through local memories -----------------------------------------------------------------------------------
 
     def _through_local_memory(self, places: Places, copies: dict[int, LocalCopy], *, tiled: bool) -> None:
-        """Allocate-then-send: parts go out when their destinations are free; then each lane holds what it needs."""
+        """Allocate-then-send: parts go out when their destinations are free; then each lane holds what it needs.
+
+        Example: two devices of two cores. Lane 0 has all of a tensor, which the other three need:
+
+            command     on lane   waits for
+            multicast   0         what made the tensor; then until the block of lane 1 is free
+            send        0         what made the tensor; then until the blocks of lanes 2 and 3 are free
+            receive     2         send
+
+        Readers on lane 1 wait for `multicast`, those on lanes 2 and 3 for `receive`, the barrier of their device.
+        """
+        inside, across = self._send(places, copies)
+        received = self._receive(across)
+        for lane, (address, guards) in places.items():
+            own = copies.get(lane)
+            commands = self._arrivals(lane, inside, received)
+            if own is not None:
+                commands += [piece.command for piece in own.pieces]
+            if lane not in self.moves.sources:
+                commands += guards  # nobody sends anything there who would have waited for them
+            size, fresh = self._size(lane), self._new_size(lane) >= 1
+            pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
+            copy = LocalCopy(pieces, size, address=address if fresh else None, guards=guards)
+            if self.extends and own is not None:
+                self.tensors.remove(self.source, lane, tiled=tiled)
+                more = (*own.more_addresses, *((address,) if fresh else ()))
+                copy = replace(copy, address=own.address, more_addresses=more, last_use=own.last_use)
+            self.tensors.store(self.result, lane, copy, tiled=tiled)
+
+    def _send(self, places: Places, copies: dict[int, LocalCopy]) -> tuple[dict[int, int], dict[int, int]]:
+        """Lane → its command to the cores of its device, and lane → its command to other devices."""
         receivers: dict[int, list[int]] = {}
         for lane, sources in self.moves.sources.items():
             for source in sources:
@@ -189,36 +219,20 @@ class _Exchanger:
                 (self.moves.linked, across, Carries.LINK),
             ):
                 if lane in shares:
-                    here = [
-                        other
-                        for other in receivers[lane]
-                        if (other // self.cores == lane // self.cores) == (carries is Carries.MULTICAST)
-                    ]
-                    free = [command for other in here for command in places[other][1]]
+                    is_near = carries is Carries.MULTICAST
+                    to = [other for other in receivers[lane] if (other // self.cores == lane // self.cores) is is_near]
+                    free = [command for other in to for command in places[other][1]]
                     spec = self._spec(carries, lane, step, self.bytes * shares[lane])
                     sent[lane] = self.context.emitter.emit(spec, made, self.context.emitter.latest(free))
                     self.tensors.record_use(copy, sent[lane])
-        received = self._receive(across)
-        for lane, (address, guards) in places.items():
-            device = lane // self.cores
-            commands = [
-                inside[s] for s in self.moves.sources.get(lane, ()) if s in inside and s // self.cores == device
-            ]
-            if any(s // self.cores != device for s in self.moves.sources.get(lane, ())):
-                commands += received.get(device, ())
-            own = copies.get(lane)
-            if own is not None:
-                commands += [piece.command for piece in own.pieces]
-            if lane not in self.moves.sources:
-                commands += guards  # nobody sends anything there who would have waited for them
-            size, fresh = self._size(lane), self._new_size(lane) >= 1
-            pieces = [Piece(0.0, 1.0, command) for command in self.context.emitter.latest(commands)]
-            copy = LocalCopy(pieces, size, address=address if fresh else None, guards=guards)
-            if self.extends and own is not None:
-                self.tensors.remove(self.source, lane, tiled=tiled)
-                more = (*own.more_addresses, *((address,) if fresh else ()))
-                copy = replace(copy, address=own.address, more_addresses=more, last_use=own.last_use)
-            self.tensors.store(self.result, lane, copy, tiled=tiled)
+        return inside, across
+
+    def _arrivals(self, lane: int, inside: dict[int, int], received: dict[int, list[int]]) -> list[int]:
+        """Commands after which a lane has all that others send it: those of its device, and the barrier of the rest."""
+        device, sources = lane // self.cores, self.moves.sources.get(lane, ())
+        near = [inside[source] for source in sources if source in inside and source // self.cores == device]
+        is_far = any(source // self.cores != device for source in sources)
+        return [*near, *(received.get(device, ()) if is_far else ())]
 
     def _spec(self, carries: Carries, lane: int, step: int, size: float) -> CommandSpec:
         form = "send" if carries is Carries.LINK else "multicast"

@@ -26,7 +26,8 @@ from .timing import VectorCost
 ROWS, CHANNELS = "rows", "channels"
 NEVER = 1 << 60  # behind every op
 
-Part = tuple[int, Sharding | None]  # tensor and how lanes share it; or op and None: what it alone needs, such as rows
+# A tensor and how lanes share it; or an op and None: what it alone needs, such as rows.
+TensorPart = tuple[int, Sharding | None]
 
 
 class Piece(NamedTuple):
@@ -48,7 +49,7 @@ class LocalCopy:
     more_addresses: tuple[int, ...] = ()  # of further blocks: joined batch tiles stay where they are
     guards: tuple[int, ...] = ()  # commands that used the block before; the first writer waits for them
     ring: bool = False  # a double buffer: room for two tiles, which alternate
-    part: Part | None = None  # which part of a tensor in outer memory was read; None: all of it
+    part: TensorPart | None = None  # which part of a tensor in outer memory was read; None: all of it
     last_use: dict[int, int] = field(default_factory=dict)  # stream → last command that read or wrote it
 
     def commands(self, along: str, low: float, high: float) -> list[int]:
@@ -101,7 +102,7 @@ class Tensors:
         self.outputs = frozenset(context.graph.outputs)
         self._alias: dict[int, int] = {}  # view → the tensor that owns its bytes, itself no view
         self._in_parts: set[int] = set()  # tensors of which a lane may have a part that an op needed
-        self._parts: dict[tuple[int, int], Part | None] = {}  # op, position of an input → what it needs
+        self._parts: dict[tuple[int, int], TensorPart | None] = {}  # op, position of an input → what it needs
         self._readers = Counter(t for op in context.graph.ops for t in dict.fromkeys(op.inputs) if t != ABSENT)
         self._readers.update(context.graph.outputs)
         self._uses: dict[int, list[int]] = {}
@@ -339,13 +340,13 @@ class Tensors:
             if copy is not None and copy.part is not None and copy.part != self.part(index, position):
                 self._release(lane, self._copies[root, tiled].pop(lane))
 
-    def part(self, index: int, position: int) -> Part | None:
+    def part(self, index: int, position: int) -> TensorPart | None:
         """Which part of an input a lane needs where outer memory holds the whole; None: all of it."""
         if (index, position) not in self._parts:
             self._parts[index, position] = self._part(index, position)
         return self._parts[index, position]
 
-    def _part(self, index: int, position: int) -> Part | None:
+    def _part(self, index: int, position: int) -> TensorPart | None:
         op, split = self.context.plan.placed[index].op, self.context.plan.splits[index]
         tensor = op.inputs[position]
         if op.kind in ("gather", "slice", "split") and position == 0:
@@ -356,7 +357,7 @@ class Tensors:
         same = {(t, n) for t, n in zip(op.inputs, split.needs, strict=True) if t != ABSENT and self.root(t) == root}
         return None if len(same) > 1 or not need.cuts else (tensor, need)
 
-    def bytes_to_read(self, index: int, position: int, lane: int) -> tuple[float, Part | None]:
+    def bytes_to_read(self, index: int, position: int, lane: int) -> tuple[float, TensorPart | None]:
         """Bytes that a lane would read of an operand from outer memory, and which part of it they are."""
         placed = self.context.plan.placed[index]
         tensor = placed.op.inputs[position]

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ...core.columns import Floats
 from ...program.capture import Capture
 from ...program.program import ACTIVE_COUNTS, PORT_LEVEL, THREAD_LEVEL, Program
 from ...program.wire import StatsSection
 from ...recording.host_times import HostTimes, Metric, RunStatistics
 from ...recording.unknown import in_a_line, unknown_of
-
-Floats = npt.NDArray[np.float64]
 
 _TIME = "ExecTimeUs"
 _ACTIVE = "_ACTIVE"  # suffix of events that count the cycles of a block at work

@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 
 from ...core.units import Bytes, Cycles
+from ...estimate.build_report import model_facts
 from ...estimate.cost import Cost, Part
 from ...estimate.estimator import why_withheld
 from ...estimate.memory import Buffer, live_bytes
@@ -246,18 +247,10 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _facts(graph: Graph, sha256: str | None, parameters: int) -> ModelFacts:
+    """The usual ones, but for what is counted here, and for the type, which is that of the first input."""
     dtype = graph.tensors[graph.inputs[0]].dtype if graph.inputs else DType.UNKNOWN
-    return ModelFacts(
-        name=graph.name,
-        path=graph.source,
-        framework=graph.framework,
-        sha256=sha256,
-        file_bytes=graph.file_bytes,
-        parameter_bytes=parameters,
-        dtype=dtype.label,
-        layer_count=len(graph.ops),
-        op_count=len(graph.ops),
-    )
+    usual = model_facts(graph, sha256, layer_count=len(graph.ops))
+    return replace(usual, parameter_bytes=parameters, dtype=dtype.label)
 
 
 def _suggestions(graph: Graph, totals: Totals, memory: MemoryStack) -> tuple[Suggestion, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...backends.timeline import Command, Work, build_timeline
+from ...backends.timeline import Command, Stretches, build_timeline
 from ...core.errors import ModelError, UsageError, printable
 from ...core.provenance import Provenance
 from ...graph.graph import Graph
@@ -128,7 +128,7 @@ def _timeline(graph: Graph, options: VelaOptions, found: Compilation, clock: flo
     return build_timeline(
         options.accelerator,
         commands,
-        Work(count, np.zeros(len(kept), np.int64), *in_ns),
+        Stretches(count, np.zeros(len(kept), np.int64), *in_ns),
         edges=[e for e in edges if e[0] < e[1]],
         provenance=Provenance.VENDOR_MODEL,
     )

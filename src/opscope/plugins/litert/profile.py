@@ -19,7 +19,7 @@ from ...backends.kernel_times import (
     watched_note,
 )
 from ...backends.measuring import Measuring
-from ...backends.timeline import Command, Work, build_timeline
+from ...backends.timeline import Command, Stretches, build_timeline
 from ...core.errors import ModelError, printable
 from ...core.meaning import Does
 from ...core.provenance import Provenance
@@ -132,9 +132,9 @@ def _timeline(nodes: Sequence[OpRecord], times: Times, op_of: Sequence[int]) -> 
     kernels, inferences = length.shape
     inference, command = (part.reshape(-1) for part in np.mgrid[:inferences, :kernels])
     start = times.start_ns if times.start_ns is not None else np.zeros_like(length)
-    work = Work(command, inference, start.T.reshape(-1), (start + length).T.reshape(-1))
+    work = Stretches(command, inference, start.T.reshape(-1), (start + length).T.reshape(-1))
     count = np.arange(inferences)
-    phases = Work(count, count, times.whole_start_ns, times.whole_start_ns + times.kernels.whole_ns)
+    phases = Stretches(count, count, times.whole_start_ns, times.whole_start_ns + times.kernels.whole_ns)
     commands = [
         Command(op, nodes[op].name, kernel.name, does=nodes[op].does if kernel.op != NO_OP else Does.UNKNOWN)
         for kernel, op in zip(times.ran, op_of, strict=True)

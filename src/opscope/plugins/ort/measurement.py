@@ -14,7 +14,7 @@ from ...backends.host_cpu import ports_of
 from ...backends.kernel_times import KernelTimes
 from ...backends.measuring import Measuring
 from ...backends.process import checked_answer, run_worker, work_folder
-from ...backends.timeline import Work
+from ...backends.timeline import Stretches
 from ...graph.graph import ABSENT, Graph, Op
 from ...recording.recording import Recording
 from ...recording.trace import NONE, SpanKind
@@ -99,8 +99,8 @@ def _tensors(graph: Graph, numbers: Sequence[int]) -> tuple[str, ...]:
 class Times:
     """When every executed node ran, in the inferences that count."""
 
-    work: Work  # command: position among the executed nodes
-    phases: Work  # the inferences as a whole
+    work: Stretches  # command: position among the executed nodes
+    phases: Stretches  # the inferences as a whole
     kernels: KernelTimes  # by executed node
 
 
@@ -115,7 +115,7 @@ def read_times(found: Measurement, *, warmup: int) -> Times:
     runs = np.array([name == RUN for name in imported.trace.names], np.bool_)
     whole = counts & (spans["kind"] == SpanKind.PHASE) & runs[spans["name"]]
     work, phases = (
-        Work(
+        Stretches(
             command[rows],
             spans["inference"][rows].astype(np.int64) - warmup,
             spans["start_ns"][rows],

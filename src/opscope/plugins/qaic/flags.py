@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...commands.command import named_shape
-from ...commands.vendor_flags import Flag, Takes, Words, noted, read_words, spelt_as
+from ...commands.vendor_flags import Flag, ParsedFlags, Takes, noted, read_words, spelt_as
 from ...core.errors import UsageError, printable
 from ...graph.graph import DType
 from ...options import DEFAULT_OVERLAP_PARTS, CompileOptions, RunOptions
@@ -182,7 +182,7 @@ def compile_call(words: Sequence[str], *, tool: str = COMPILER) -> CompileCall |
     return None if found.help else call_of(found, tool=tool)
 
 
-def call_of(found: Words, *, tool: str = COMPILER) -> CompileCall:
+def call_of(found: ParsedFlags, *, tool: str = COMPILER) -> CompileCall:
     """What the words of the compiler ask for; that of old records nothing unless it is asked to."""
     level = found.number("stats_level", "-stats-level", least=0)
     if level is None:
@@ -220,7 +220,7 @@ def call_of(found: Words, *, tool: str = COMPILER) -> CompileCall:
     )
 
 
-def _precision(found: Words) -> str | None:
+def _precision(found: ParsedFlags) -> str | None:
     """The precision that the flags ask for; None: the types of the file."""
     mxfp6, half, quantized = found.on("mxfp6"), found.on("half"), found.on("quantize") or "profile" in found.values
     if mxfp6 and quantized:
@@ -230,7 +230,7 @@ def _precision(found: Words) -> str | None:
     return "mxfp6" if mxfp6 else "i8" if quantized else "f16" if half else None
 
 
-def _partition(found: Words) -> Partition | None:
+def _partition(found: ParsedFlags) -> Partition | None:
     """The devices of a partition file; what it says and is not followed becomes a note."""
     file = found.last("partition")
     if file is None:
@@ -240,7 +240,7 @@ def _partition(found: Words) -> Partition | None:
     return partition
 
 
-def _cores(found: Words, partition: Partition | None) -> int | None:
+def _cores(found: ParsedFlags, partition: Partition | None) -> int | None:
     asked = found.number("cores", "-aic-num-cores")
     if partition is None:
         return asked
@@ -251,14 +251,14 @@ def _cores(found: Words, partition: Partition | None) -> int | None:
     return partition.cores
 
 
-def _default_target(found: Words, partition: Partition | None) -> str:
+def _default_target(found: ParsedFlags, partition: Partition | None) -> str:
     if partition is None or partition.devices == 1:
         return DEFAULT_TARGET
     found.notes.append(f"{partition.devices} devices: compiled for {SEVERAL_DEVICES_TARGET} (-target=NAME for another)")
     return SEVERAL_DEVICES_TARGET
 
 
-def _specializations(found: Words, symbols: Mapping[str, tuple[int, ...]]) -> tuple[Specialization, ...]:
+def _specializations(found: ParsedFlags, symbols: Mapping[str, tuple[int, ...]]) -> tuple[Specialization, ...]:
     file = found.last("specializations")
     rows = () if file is None else read_specializations(Path(file))
     for name in symbols:
@@ -300,7 +300,7 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     )
 
 
-def _run_options(found: Words, *, saves: bool) -> RunOptions:
+def _run_options(found: ParsedFlags, *, saves: bool) -> RunOptions:
     """What the runner's words ask for, beside programs and inputs."""
     return RunOptions(
         num_iter=found.number("num_iter", "--num-iter"),
@@ -377,7 +377,7 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
         return (replace(ran, written=(*ran.written, *raw)),)
 
 
-def _specialized(found: Words, folder: Path) -> Path:
+def _specialized(found: ParsedFlags, folder: Path) -> Path:
     """The file of the specialization that is asked for; the folder where none is: inputs then say which one runs."""
     number, files = found.number("specialization", "-specialization", least=0), specialization_files(folder)
     if number is None:
@@ -387,7 +387,7 @@ def _specialized(found: Words, folder: Path) -> Path:
     return files[number]
 
 
-def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:
+def _needed(found: ParsedFlags, parameter: str, tool: str, flag: str) -> str:
     value = found.last(parameter)
     if not value:
         raise UsageError(f"{tool}: no {flag.partition('=')[0]}; expected {flag}")
@@ -402,7 +402,7 @@ def _profile(name: str) -> str:
     return _PROFILES[name]
 
 
-def _symbols(found: Words) -> dict[str, tuple[int, ...]]:
+def _symbols(found: ParsedFlags) -> dict[str, tuple[int, ...]]:
     """`-onnx-define-symbol=batch_size,8`: the size of a dimension that the model names."""
     sizes: dict[str, tuple[int, ...]] = {}
     for text in found.values.get("symbols", []):
@@ -416,7 +416,7 @@ def _symbols(found: Words) -> dict[str, tuple[int, ...]]:
     return sizes
 
 
-def _shapes(found: Words) -> dict[str, tuple[int, ...]]:
+def _shapes(found: ParsedFlags) -> dict[str, tuple[int, ...]]:
     try:
         return dict(named_shape(text) for text in found.values.get("shapes", []))
     except ArgumentTypeError as error:

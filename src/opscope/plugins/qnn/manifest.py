@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ...core.converting_options import DATA_HELP, PRECISION_HELP
 from ...core.manifest import (
     USUAL_SECTIONS,
     BackendEntry,
@@ -68,15 +69,12 @@ BACKEND = BackendEntry(
         Option("opt-level", "effort of the compiler, 0 to 3 (default: its own)", ("0", "1", "2", "3")),
         Option(
             "precision",
-            "profile a quantised copy in this precision; the copy is kept in the run",
+            PRECISION_HELP,
             PRECISIONS,
             "as-is",
+            differs="htp: the quantised copy is kept in the run",
         ),
-        Option(
-            "data",
-            "calibrate copies with this .npz or folder, as `opscope quantize` does (default: random data, with a note)",
-            metavar="DIR|F.npz",
-        ),
+        Option("data", DATA_HELP, metavar="DIR|F.npz"),
         Option(
             "io-quant",
             "on: the accelerator quantises inputs and outputs; off: the CPU does (default on)",

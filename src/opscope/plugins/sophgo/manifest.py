@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.converting_options import DATA_HELP, PRECISION_HELP
 from ...core.manifest import BackendEntry, Entry, Environment, Example, Format, Manifest, Option, Signature
 from ...core.provenance import Provenance
 
@@ -63,16 +64,12 @@ BACKEND = BackendEntry(
         Option("chip", f"chip to compile for (default {DEFAULT_CHIP})", CHIP_NAMES, DEFAULT_CHIP),
         Option(
             "precision",
-            "precision that the compiler makes of the model, if the chip has it (default: f16, or w8a8 where there is "
-            "none)",
+            PRECISION_HELP,
             PRECISIONS,
+            differs="sophgo: default f16, or w8a8 where there is none",
         ),
         Option("num-core", "cores that share an inference (default 1)", is_number=True, metavar="N"),
-        Option(
-            "data",
-            "calibrate with this .npz or folder, as `opscope quantize` does (default: random data, with a note)",
-            metavar="DIR|F.npz",
-        ),
+        Option("data", DATA_HELP, metavar="DIR|F.npz"),
     ),
 )
 

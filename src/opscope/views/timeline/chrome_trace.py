@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...analysis.timeline.path_marks import PathMarks
-from ...core.columns import Numbers
+from ...core.columns import Flags, Numbers
 from ...recording.run import Run
 from ...recording.summary import KB
 from ...recording.trace import NONE, SpanKind, Trace
-from .decimal_text import Flags, Text, TextRows, same_width
-from .trace_args import Templates, Words, is_instant, shown_kinds
+from .decimal_text import Text, TextRows, same_width
+from .trace_args import ArgumentWords, Templates, is_instant, shown_kinds
 from .trace_flows import Flows, apart, find_flows
 from .trace_path import ON_PATH, path_cycles, with_path
 from .trace_rows import Rows, lay_out, stats_hz
@@ -49,7 +49,7 @@ class ChromeTrace:
         self.cores, self.devices = cores, devices
         self.flows, self.path = flows, path
         self.host_events = host_events
-        self.words = Words.of(run.info)
+        self.words = ArgumentWords.of(run.info)
         self._begin = b',"cat":' + _json(self.words.category) + b',"args":{'
         self._templates = Templates(run.commands, self.words)
         self._command_ends: list[bytes | None] = [None] * len(self._templates)

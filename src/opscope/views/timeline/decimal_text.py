@@ -10,10 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...core.columns import Numbers
+from ...core.columns import Flags, Numbers
 
 Text = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
 
 _QUOTE, _SPACE = ord('"'), ord(" ")
 

@@ -15,7 +15,7 @@ from ...recording.summary import KB
 from ...recording.trace import NONE, OpCounts, SpanKind, Trace
 from .protobuf import MessageRows, fixed64s, padded, width_of
 from .protobuf import Rows as ByteRows
-from .trace_args import Templates, Words, is_instant, shown_kinds
+from .trace_args import ArgumentWords, Templates, is_instant, shown_kinds
 from .trace_flows import Flows
 from .trace_path import ON_PATH, path_cycles
 from .trace_rows import Rows
@@ -97,7 +97,7 @@ class _Context:
 class SpanPackets:
     """Encodes the spans of traces of the same commands; constant arguments are encoded once."""
 
-    def __init__(self, run: Run, words: Words, interned: Interned, *, stats_hz: float) -> None:
+    def __init__(self, run: Run, words: ArgumentWords, interned: Interned, *, stats_hz: float) -> None:
         """Intern the texts of all commands, and encode the arguments of every template once."""
         self.table, self.words, self.stats_hz, self._interned = run.commands, words, stats_hz, interned
         templates = Templates(run.commands, words)

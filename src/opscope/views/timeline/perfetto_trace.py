@@ -18,7 +18,7 @@ from ...recording.run import Run
 from ...recording.trace import Trace
 from .perfetto_spans import SEQUENCE_ID, STATE_CLEARED, Interned, SpanPackets
 from .protobuf import MessageRows, width_of
-from .trace_args import Words
+from .trace_args import ArgumentWords
 from .trace_flows import apart, find_flows
 from .trace_path import with_path
 from .trace_rows import Rows, lay_out, stats_hz
@@ -46,7 +46,7 @@ class PerfettoTrace:
         self.info = run.info
         self.cores, self.devices = cores, devices
         self.flows, self.path = flows, path
-        words = Words.of(run.info)
+        words = ArgumentWords.of(run.info)
         self._interned = Interned()
         self._interned.number(Interned.CATEGORIES, words.category)  # the first of its table: CATEGORY_IID
         self._packets = SpanPackets(run, words, self._interned, stats_hz=stats_hz(run.info))

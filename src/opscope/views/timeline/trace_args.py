@@ -25,7 +25,7 @@ _MAKERS = ("backend", "imported_as")  # options of a run that say who made it
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ArgumentWords:
     """What spans and their arguments are called: our own words, or those of plug-ins.
 
     Memories and the category are those of the plug-in that the target is from, arguments those of the one that made
@@ -38,7 +38,7 @@ class Words:
     arguments: Mapping[str, str] | None = None  # ours → theirs; None: ours
 
     @classmethod
-    def of(cls, info: RunInfo) -> Words:
+    def of(cls, info: RunInfo) -> ArgumentWords:
         maker = next((str(info.options[key]) for key in _MAKERS if key in info.options), "")
         target, found = target_words(info.target, maker), trace_words(maker)
         if found is None:
@@ -60,7 +60,7 @@ class Words:
 class Templates:
     """Commands of which all constant arguments are the same, numbered; what they say is made when it is asked for."""
 
-    def __init__(self, table: CommandTable, words: Words) -> None:
+    def __init__(self, table: CommandTable, words: ArgumentWords) -> None:
         self.table, self.words = table, words
         commands, details = table.rows, max(len(table.names), 1)
         codes, number = np.unique(commands["kind"].astype(np.int64) * details + commands["detail"], return_inverse=True)
@@ -89,7 +89,7 @@ def _lines(attributes: str) -> dict[str, str]:
     return {name: text for name, equals, text in pairs if equals}
 
 
-def _numbered(words: Words, key: str) -> str:
+def _numbered(words: ArgumentWords, key: str) -> str:
     """The word for an argument that may bear a number, such as opOperand1; empty: it is left out."""
     plain = key.rstrip("0123456789")
     word = words.name(plain)

@@ -16,7 +16,7 @@ from ...core.errors import printable
 from ...core.meaning import LaneRole
 from ...recording.run import RunInfo
 from ...recording.trace import NONE, CounterTrack, Lane, Trace
-from .trace_args import Words
+from .trace_args import ArgumentWords
 
 OVERVIEW = NONE - 1  # device of a row about all of them
 _OVERVIEW_PID, _HOST_PID, _DEVICE_PID, _CORE_PID = 17, 18, 1000, 2000
@@ -24,7 +24,7 @@ _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ViewerRow:
     """One thread of a viewer."""
 
     pid: int
@@ -47,7 +47,7 @@ class Rows:
     """Where everything in a trace is shown."""
 
     processes: tuple[Process, ...]
-    of_lane: tuple[Row | None, ...]  # None: not selected
+    of_lane: tuple[ViewerRow | None, ...]  # None: not selected
     of_counter: tuple[int | None, ...]  # process of every counter
 
     @property
@@ -87,15 +87,15 @@ def lay_out(
     ]
     pids.setdefault((OVERVIEW, NONE), pids[places[0]] if places else _OVERVIEW_PID)
     next_tid = 10_000 * (1 + max(pids.values(), default=0) // 10_000) + 1
-    of_lane: list[Row | None] = [None] * len(trace.lanes)
-    order, threaded, alone = 0, _threaded(trace), Words.of(info).arguments is not None
+    of_lane: list[ViewerRow | None] = [None] * len(trace.lanes)
+    order, threaded, alone = 0, _threaded(trace), ArgumentWords.of(info).arguments is not None
     for number in sorted(range(len(trace.lanes)), key=lambda i: _lane_order(trace.lanes[i], i)):
         lane = trace.lanes[number]
         if (lane.device, lane.core) in pids:
             order += 1
             pid = pids[lane.device, lane.core]
             name = printable(lane.name, _LONGEST_NAME) if alone else _lane_name(info, lane, threaded)
-            of_lane[number] = Row(pid, next_tid, name, order)
+            of_lane[number] = ViewerRow(pid, next_tid, name, order)
             next_tid += 1
     return Rows(tuple(processes), tuple(of_lane), tuple(_counter_pid(pids, c) for c in trace.counters))
 

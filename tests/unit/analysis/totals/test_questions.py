@@ -10,7 +10,7 @@ import pytest
 from opscope.analysis.structure import block_of, layer_of
 from opscope.analysis.totals.memory import residency
 from opscope.analysis.totals.summarise import summarise, typical
-from opscope.analysis.totals.work import ProgramIndex, Work
+from opscope.analysis.totals.work import InferenceWork, ProgramIndex
 from opscope.core.meaning import Does
 from opscope.program.program import Program, StatsOptions
 from opscope.recording.summary import MemoryTotal, Summary
@@ -72,7 +72,7 @@ def test_a_thread_that_starts_transfers_waits_for_nobody_s_op() -> None:
 def test_operands_that_are_read_ahead_together_are_read_in_turn() -> None:
     """Four copies of one queue in flight at once take the time of that queue, not four times it."""
     profile = small(steps=(Step(DMA, 10, route=READ, moved_bytes=90_000, kind=COPY),) * 4)
-    work = Work.of(profile.trace(), profile.index)
+    work = InferenceWork.of(profile.trace(), profile.index)
     flights, turns = work.network, work.in_turn
     assert (np.diff(np.sort(flights.start)) < 1000).all()  # they are issued one behind the other, and last longer
     assert flights.ns.sum() > 2 * (flights.end.max() - flights.start.min())
@@ -110,7 +110,7 @@ def test_gigabytes_per_second_are_bytes_over_the_time_something_is_in_flight() -
 
 def test_local_memory_is_held_until_the_last_reader_is_done() -> None:
     profile = small(steps=(Step(HMX, 5000, core=1), Step(HVX, 7000, needs=(0,), core=1)))
-    work = Work.of(profile.trace(), profile.index)
+    work = InferenceWork.of(profile.trace(), profile.index)
     ((core, (times, held)),) = residency(work).items()
     size = profile.program.commands["local_bytes"].astype(int).tolist()
     spans = {
@@ -155,7 +155,7 @@ def test_who_waits_for_data_without_reading_it_there_does_not_hold_local_memory(
     writer = int(np.flatnonzero(commands["group"] == HMX)[0])
     commands["does"][1 - writer] = Does.MOVE if waits == "transfer" else Does.SYNC
     commands["local_bytes"][[writer, 1 - writer]] = 4096, 0
-    work = Work.of(profile.trace(), ProgramIndex.of(replace(program, commands=commands)))
+    work = InferenceWork.of(profile.trace(), ProgramIndex.of(replace(program, commands=commands)))
     ((_, (times, _)),) = residency(work).items()
     done = work.commands.end[work.commands.command == writer]
     assert int(times[-1]) == int(done[0])

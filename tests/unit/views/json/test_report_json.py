@@ -14,7 +14,7 @@ from opscope.machine.target import Holds
 from opscope.views.json.report_json import ReportJson
 from support.build import Sketch, engine, figure, machine, memory, resnet
 
-DOCUMENTED = {  # DESIGN.md §4; additions are allowed, omissions are not
+DOCUMENTED = {  # of opscope.report/1 (docs/reports.md, "JSON"): additions are allowed, omissions are not
     "": "schema provenance producer model target memory hardware layers opportunities",
     "producer": "name version",
     "model": "name path framework sha256 file_bytes parameter_bytes dtype layer_count",

@@ -9,7 +9,7 @@ from opscope.views.text.latency_csv import LatencyCsv
 from opscope.views.text.run_stdout import HostStages, RunStdout
 from support.recording.run_build import STATS_HZ, program_of, rows_of
 
-# The layouts of a published run on hardware (facts/qaic.md 2.2 and 2.5).
+# The layouts of a run on hardware, printed in the Profiler tutorial of quic/cloud-ai-sdk.
 PUBLISHED = """\
  ---- Stats ----
 InferenceCnt 4816 TotalDuration 20022021us BatchSize 8 Inf/Sec 1924.281

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ....backends.process import Ended, run_worker
 from ....backends.worker import RefusedError
 from ....conversion.check import plain_name
-from ....conversion.steps import Made, Moved, Work
+from ....conversion.steps import FileToConvert, Made, Moved
 from ....core.errors import ModelError, UsageError, printable
 from ....core.random_arrays import Port
 from ....quantization.copies import load_fixed
@@ -39,7 +39,7 @@ _MOST_HOPS = 8
 _REFUSED = re.compile(r"op=(\S+) node=(\S*) reason_code=\S+ message=(.*)")
 
 
-def convert(work: Work) -> Made:
+def convert(work: FileToConvert) -> Made:
     """Write a copy that the tool takes, run it in its environment, and say what became of inputs."""
     import onnx
 
@@ -83,7 +83,7 @@ def _channels_last(graph: onnx.GraphProto, port: Port) -> tuple[int, ...] | None
     return None
 
 
-def _inputs(work: Work, moved: Mapping[str, tuple[int, ...]], found: object) -> dict[str, Moved]:
+def _inputs(work: FileToConvert, moved: Mapping[str, tuple[int, ...]], found: object) -> dict[str, Moved]:
     """Every input by its name in the model; one that has another shape than it should is a mistake of the tool."""
     ports = {str(name): tuple(shape) for name, shape in found}  # type: ignore[attr-defined]
     plain = {plain_name(name): name for name in ports}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ....backends.process import checked_answer, run_worker
-from ....conversion.steps import MOST_SAMPLES, Made, Work
+from ....conversion.steps import MOST_SAMPLES, FileToConvert, Made
 from ....core.errors import UsageError
 from ....core.precisions import precision_of
 
@@ -13,7 +13,7 @@ LONGEST_S = 3600
 _WORKER = Path(__file__).with_name("quantiser_worker.py")
 
 
-def convert(work: Work) -> Made:
+def convert(work: FileToConvert) -> Made:
     """Calibrate and quantise in the environment."""
     if work.toolchain is None:
         raise UsageError("ai-edge-quantizer: no environment; expected `opscope setup convert`")

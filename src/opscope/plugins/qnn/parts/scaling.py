@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ....core.columns import Floats
 from ....machine.target import Figure
 from ..attribution import Attribution
 from ..hexagon import Hexagon, type_of
@@ -26,8 +27,6 @@ from ..importers.schematic import Schematic
 from ..importers.timeline import DMA, ENGINES, HLX, HMX, HVX, Timeline
 from ..node_path import Order
 from ..node_times import is_wait
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from ....recording.build import to_run
 from ....recording.recording import Recording
 from ....recording.trace import Trace
 from ....views.timeline.perfetto_trace import PerfettoTrace
-from ....views.timeline.trace_rows import Process, Row, Rows
+from ....views.timeline.trace_rows import Process, Rows, ViewerRow
 
 _FIRST_PROCESS, _FIRST_THREAD = 1, 10_001
 
@@ -24,7 +24,8 @@ class AnnotatedTrace:
     def render(self, trace: Trace, out: BinaryIO) -> None:
         processes = tuple(Process(_FIRST_PROCESS + n, name, n + 1) for n, name in enumerate(self.groups))
         threads = tuple(
-            Row(_FIRST_PROCESS + lane.device, _FIRST_THREAD + n, lane.name, n + 1) for n, lane in enumerate(trace.lanes)
+            ViewerRow(_FIRST_PROCESS + lane.device, _FIRST_THREAD + n, lane.name, n + 1)
+            for n, lane in enumerate(trace.lanes)
         )
         bare = to_run(Recording("", trace.provenance, trace), command=(), created="", sha256=None)
         PerfettoTrace(bare).render_rows(trace, Rows(processes, threads, ()), out)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....commands.vendor_flags import Flag, Takes, Words, noted, read_words
+from ....commands.vendor_flags import Flag, ParsedFlags, Takes, noted, read_words
 from ....core.errors import UsageError, printable
 from ....core.files import check_apart, write_bytes
 from . import sequenced as slices
@@ -137,12 +137,12 @@ def run_call(words: Sequence[str], *, tool: str = "torq-run-module") -> RunCall 
     )
 
 
-def _path(found: Words, parameter: str) -> Path | None:
+def _path(found: ParsedFlags, parameter: str) -> Path | None:
     value = found.last(parameter)
     return Path(value) if value else None
 
 
-def _needed(found: Words, parameter: str, tool: str, flag: str) -> str:
+def _needed(found: ParsedFlags, parameter: str, tool: str, flag: str) -> str:
     value = found.last(parameter)
     if not value:
         raise UsageError(f"{tool}: no {flag.partition(' ')[0].partition('=')[0]}; expected {flag}")

@@ -22,7 +22,7 @@ from ....core.errors import ImportFileError
 from ....core.meaning import Does, LaneRole
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock, SpanColumns, column_trace, op_totals, open_length
-from ....importers.line_columns import Lines, Words, joined, read_lines, unwrapped
+from ....importers.line_columns import Lines, Texts, joined, read_lines, unwrapped
 from ....importers.mlir_location import labels, plain_location
 from ....importers.reading import Unread
 from ....recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles, empty_trace
@@ -158,7 +158,7 @@ def _metrics(rows: CompileRows, clock: Clock | None) -> Iterator[Metric]:
 
 def read_rows(path: Path, form: str) -> CompileRows:
     """The rows of one form. Rows that cannot be read are counted in the notes."""
-    unread, words = Unread("rows"), (Words(), Words(), Words())
+    unread, words = Unread("rows"), (Texts(), Texts(), Texts())
     parts: list[tuple[Numbers, ...]] = []
     header = False
     for block in read_lines(path, b","):
@@ -196,7 +196,7 @@ def _is_header(first: bytes) -> bool:
     return bool(_C_HEADER.match(first) or _SEED_HEADER.match(first))
 
 
-def _ab_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+def _ab_rows(lines: Lines, words: tuple[Texts, Texts, Texts], unread: Unread) -> tuple[Numbers, ...]:
     """`ID,start,end,LOCATION,type[,bytes]`."""
     size, has_size = lines.right(0).whole()
     has_size &= lines.separators >= 5
@@ -212,7 +212,7 @@ def _ab_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) ->
     return unit, start[good], end[good], location, kind, sizes, np.full(len(sizes), NONE, np.int64)
 
 
-def _c_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+def _c_rows(lines: Lines, words: tuple[Texts, Texts, Texts], unread: Unread) -> tuple[Numbers, ...]:
     """`taskId,duration,start,event,LOCATION,[bytes]`."""
     duration, good_duration = lines.left(1).whole()
     start, good_start = lines.left(2).whole()

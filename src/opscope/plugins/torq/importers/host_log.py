@@ -23,7 +23,7 @@ from ....importers.line_columns import (
     Lines,
     Marks,
     Parsed,
-    Words,
+    Texts,
     read_lines,
     read_parsed,
 )
@@ -59,7 +59,7 @@ EXPECTED = {
 
 def read_actions(path: Path, form: str) -> ActionTimes:
     """What a log tells. Rows that cannot be read, and events without their other end, are counted in the notes."""
-    unread, words = Unread("rows"), (Words(), Words(), Words())
+    unread, words = Unread("rows"), (Texts(), Texts(), Texts())
     kinds, counter, pairing = _EventKinds(words[1], form), Counter(), Pairing()
     for columns in _h3_blocks(path, words, unread) if form == "H3" else _h12_blocks(path, form, words, unread):
         events = kinds.events(columns)
@@ -81,13 +81,13 @@ def _checked(path: Path, first: bytes, form: str) -> str:
     return "wnnnw"
 
 
-def _h3_blocks(path: Path, words: tuple[Words, Words, Words], unread: Unread) -> Iterator[tuple[Numbers, ...]]:
+def _h3_blocks(path: Path, words: tuple[Texts, Texts, Texts], unread: Unread) -> Iterator[tuple[Numbers, ...]]:
     for part in read_parsed(path, b",", lambda first: _checked(path, first, "H3")):
         yield _h3_rows(part, words, unread)
 
 
 def _h12_blocks(
-    path: Path, form: str, words: tuple[Words, Words, Words], unread: Unread
+    path: Path, form: str, words: tuple[Texts, Texts, Texts], unread: Unread
 ) -> Iterator[tuple[Numbers, ...]]:
     for block in read_lines(path, b","):
         if block.number == 1:
@@ -95,7 +95,7 @@ def _h12_blocks(
         yield _h12_rows((block.without_first() if block.number == 1 else block).lines(), words, unread)
 
 
-def _h3_rows(part: Parsed, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+def _h3_rows(part: Parsed, words: tuple[Texts, Texts, Texts], unread: Unread) -> tuple[Numbers, ...]:
     block = part.block
     if part.columns is not None:
         dispatch, invocation, action, time, event = part.columns
@@ -111,7 +111,7 @@ def _possible(invocation: Numbers, action: Numbers, time: Numbers) -> Marks:
     return numbered & (time > -_MOST_US) & (time < _MOST_US)
 
 
-def _slow_h3_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+def _slow_h3_rows(lines: Lines, words: tuple[Texts, Texts, Texts], unread: Unread) -> tuple[Numbers, ...]:
     """The same, of lines of which some cannot be read."""
     invocation, good = lines.right(3).stripped().whole()
     action, good_action = lines.right(2).stripped().whole()
@@ -123,7 +123,7 @@ def _slow_h3_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unrea
     return dispatch, invocation[good], action[good], time[good], event, np.full(len(kept), NONE), kept.number
 
 
-def _h12_rows(lines: Lines, words: tuple[Words, Words, Words], unread: Unread) -> tuple[Numbers, ...]:
+def _h12_rows(lines: Lines, words: tuple[Texts, Texts, Texts], unread: Unread) -> tuple[Numbers, ...]:
     action, good = lines.left(0).whole()
     _, good_elapsed = lines.left(1).stripped().whole()
     time, good_time = lines.left(2).stripped().whole()
@@ -149,7 +149,7 @@ def _type_of(event: str, form: str) -> tuple[str, bool] | None:
 class _EventKinds:
     """Names of events, as they come up: of which type each is, and whether it begins or ends something."""
 
-    def __init__(self, names: Words, form: str) -> None:
+    def __init__(self, names: Texts, form: str) -> None:
         self._names, self._form = names, form
         self._type, self._begins = np.zeros(0, np.int64), np.zeros(0, np.bool_)  # per name
         self._types: dict[str, int] = {}

@@ -17,7 +17,7 @@ from ....core.meaning import Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.expected_causes import NOT_DIVIDED
-from ....importers.line_columns import Lines, Marks, Parsed, Words, joined, read_parsed, unwrapped
+from ....importers.line_columns import Lines, Marks, Parsed, Texts, joined, read_parsed, unwrapped
 from ....importers.mlir_location import plain_location
 from ....importers.reading import LONGEST_NS, Unread
 from ....recording.recording import LATENCY, Metric, OpRecord, Recording
@@ -68,7 +68,7 @@ class TorqRuntime:
 
 def read_jobs(path: Path, *, locations: bool = True) -> JobTimes:
     """The rows of a file, with their locations or without. Those that cannot be read are counted in the notes."""
-    unread, words = Unread("rows"), Words()
+    unread, words = Unread("rows"), Texts()
     parts: list[tuple[Numbers, ...]] = []
     for part in read_parsed(path, b";", lambda first: _kinds(path, first, locations=locations)):
         parts.append(_rows(part, words, unread))
@@ -92,7 +92,7 @@ def _kinds(path: Path, first: bytes, *, locations: bool) -> str:
     return "nnn" + (("w" if locations else "-") if header[1] else "")
 
 
-def _rows(part: Parsed, words: Words, unread: Unread) -> tuple[Numbers, ...]:
+def _rows(part: Parsed, words: Texts, unread: Unread) -> tuple[Numbers, ...]:
     """Number, end, time and location of every row that can be read; no locations where there are none."""
     if part.columns is not None:
         number, opened, took = part.columns[:3]
@@ -106,7 +106,7 @@ def _possible(number: Numbers, opened: Numbers, took: Numbers) -> Marks:
     return (number >= 0) & (took >= 0) & (took < most) & (np.abs(opened) < most)
 
 
-def _slow_rows(lines: Lines, kinds: str, words: Words, unread: Unread) -> tuple[Numbers, ...]:
+def _slow_rows(lines: Lines, kinds: str, words: Texts, unread: Unread) -> tuple[Numbers, ...]:
     """The same, of lines of which some cannot be read, or hold separators in their location."""
     number, good = lines.left(0).stripped().whole()
     opened, good_opened = lines.left(1).stripped().whole()

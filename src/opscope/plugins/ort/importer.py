@@ -14,12 +14,14 @@ import msgspec
 import numpy as np
 
 from ...core.columns import Flags, Numbers
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import Event, Spans, decode_events
 from ...recording.recording import LATENCY, Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE, Lane, SpanKind
+from .fusion import REORDERS
 from .session_runs import Runs, own_length
 
 RUN = "model_run"
@@ -170,6 +172,7 @@ def _row(name: str, event: Event) -> OpRecord:
     return OpRecord(
         name,
         type=args.op_name or "",
+        does=Does.LAYOUT if args.op_name in REORDERS else Does.UNKNOWN,
         placed=Placed.CPU if args.provider == _CPU_PROVIDER else Placed.UNKNOWN,
         engines=(args.provider,) if args.provider else (),
         shape=" → ".join(shapes) if all(shapes) else "",

@@ -27,6 +27,7 @@ from ..core.words import (
     is_dma,
     is_flush,
     is_memory,
+    names_floats,
 )
 from ..graph.kinds import what_kind_does
 from ..program.program import NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
@@ -84,7 +85,7 @@ def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Cla
     whole = replace(trace, lanes=lanes)
     spans, routes = _spans(whole, ops, filled)
     changed = (
-        ("commands", bool((filled.rows["does"] != commands.rows["does"]).any())),
+        ("commands", bool((filled.rows["does"] != commands.rows["does"]).any()) or filled.floats != commands.floats),
         ("routes", filled.routes != commands.routes),
         ("lanes", lanes != trace.lanes),
         ("spans", any(bool((spans[key] != trace.spans[key]).any()) for key in ("does", "route"))),
@@ -99,15 +100,22 @@ def _commands(commands: CommandTable, ops: Sequence[OpInfo]) -> CommandTable:
         replace(route, carries=carries_of(route.name)) if route.carries is Carries.UNKNOWN else route
         for route in commands.routes
     )
+    commands = replace(commands, routes=routes, floats=commands.floats | _floats(commands))
     rows = commands.rows
     open_ = np.flatnonzero(rows["does"] == Does.UNKNOWN)
     if not len(open_) or not any(commands.kinds):
-        return replace(commands, routes=routes)
+        return commands
     rows = rows.copy()
     does = _of_pairs(commands.kinds, rows["kind"][open_], ops, rows["op"][open_])
     moves = (rows["route"][open_] != NO_ROUTE) & (does != Does.STATS)
     rows["does"][open_] = np.where(moves, Does.MOVE, does)
-    return replace(commands, routes=routes, rows=rows)
+    return replace(commands, rows=rows)
+
+
+def _floats(commands: CommandTable) -> frozenset[int]:
+    """Details whose data types are told in a word alone, which is one for floats."""
+    words = enumerate(zip(commands.types, commands.operands, strict=True))
+    return frozenset(detail for detail, (types, operands) in words if not operands and names_floats(types))
 
 
 def _of_pairs(

@@ -71,6 +71,18 @@ def test_devices_share_one_figure_mean_of_shares_and_sum_of_bytes() -> None:
     assert named["DDRBandwidthGBPerSec"] == pytest.approx(4e6 / 2e-3 / 1e9)  # the slower device is the time of both
 
 
+@pytest.mark.parametrize(
+    ("name", "block", "shown"),
+    [("HMX_ACTIVE", "", "HMX"), ("cycles at work", "", "HMX"), ("DMA_ACTIVE", "matrix", "matrix")],
+)
+def test_a_share_is_called_after_the_block_that_its_event_says_and_not_after_the_event(
+    name: str, block: str, shown: str
+) -> None:
+    program = counting(program_of())
+    stats = replace(program.stats, event_names=("THREAD_CYCLES", name), event_blocks=("", block))
+    assert f"{shown}ActivePct" in counted(replace(program, stats=stats), [capture_of(busy=500)])
+
+
 def test_a_metric_is_mean_extremes_and_deviation() -> None:
     found = metric("x", np.array([1.0, 3.0]))
     assert (found.average, found.least, found.most, found.deviation) == (2.0, 1.0, 3.0, 1.0)

@@ -328,8 +328,10 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
 
 
 def _check_names(target: Target, source: str) -> None:
-    """Refuse two engines or two memories of one name: costs and traffic are kept by name."""
-    for key, names in (("engines", [e.name for e in target.engines]), ("memories", [m.name for m in target.memories])):
+    """Refuse two engines, two memories or two routes of one name: people could not tell apart what each takes, and
+    totals are kept by name."""
+    parts = {"engines": target.engines, "memories": target.memories, "routes": target.routes}
+    for key, names in ((key, [part.name for part in found]) for key, found in parts.items()):
         for number, name in enumerate(names):
             if name in names[:number]:
                 found = printable(repr(name))

@@ -9,13 +9,15 @@ from functools import cache
 from itertools import cycle
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from opscope.analysis.analyse import analyse
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.changes.changes import with_predictions
 from opscope.compiler import compile_graph
 from opscope.compiler.performance_warnings import performance_warnings
-from opscope.core.meaning import Does
+from opscope.core.meaning import Carries, Does
 from opscope.estimate.build_report import report_model
 from opscope.estimate.price import Machine
 from opscope.gate.figures import OpFigure
@@ -139,12 +141,15 @@ def program_of(target: Target, graph: Graph) -> Program:
     return compile_graph(graph, Machine(target, 1, cores), options)
 
 
+def simulated(program: Program) -> Run:
+    recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=1), step=lambda _: None)
+    return run_of(recording, command=(), created="", sha256=None)
+
+
 def told(target: Target, graph: Graph, folder: Path | None = None) -> Told:
     """What is said of a run, of its folder if there is one."""
     program = program_of(target, graph)
-    recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=1), step=lambda _: None)
-    run = run_of(recording, command=(), created="", sha256=None)
-    run = _kept(run, folder)
+    run = _kept(simulated(program), folder)
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
     return _told(_predicted(run, found, program), run, target, numbered(target, program.groups))
@@ -240,6 +245,32 @@ def test_whatever_parts_of_a_target_are_called_the_folder_of_a_run_says_the_same
     target, graph = targets.load(name), network(quantised=False)
     known = told(target, graph)
     assert told(renamed(target, words), graph, tmp_path / "run") == known
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_tells_routes_of_one_name_apart(name: str, tmp_path: Path) -> None:
+    """Target files may not have them; programs and profiles of other tools may."""
+    run = simulated(program_of(targets.load(name), network(quantised=False)))
+    alike = tuple(replace(route, name="dma") for route in run.commands.routes)
+    other = _kept(replace(run, commands=replace(run.commands, routes=alike)), tmp_path / "run")
+    assert {route.carries for route in run.commands.routes} > {Carries.READ, Carries.WRITE}
+    assert other.commands.routes == alike
+    assert other.commands.rows["route"].tolist() == run.commands.rows["route"].tolist()
+    assert analyse(other).breakdown == analyse(run).breakdown
+    assert _moved(other) == _moved(run)
+
+
+def _moved(run: Run) -> list[tuple[str, int, int]]:
+    return sorted((tensor.tensor, tensor.read_bytes, tensor.write_bytes) for tensor in RunAnalysis(run).traffic)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_routes_of_a_folder_without_their_numbers_are_found_by_name(name: str, tmp_path: Path) -> None:
+    run = simulated(program_of(targets.load(name), network(quantised=False)))
+    write_run(run, tmp_path / "run")
+    table = tmp_path / "run" / "commands.parquet"
+    pq.write_table(pq.read_table(table).drop_columns(["route_number"]), table)
+    assert read_run(tmp_path / "run").commands.rows["route"].tolist() == run.commands.rows["route"].tolist()
 
 
 @pytest.mark.parametrize("words", [MISLEADING, BARE], ids=["misleading", "bare"])

@@ -31,7 +31,7 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
     ops = tuple(_op_info(op) for op in recording.ops)
     summary = withheld(recording.totals or _summary(recording), ops)
     told = recording.totals is not None
-    unplaced = [number for number, op in enumerate(recording.ops) if not told and op.placed is Placed.UNKNOWN]
+    unplaced = [number for number, op in enumerate(recording.ops) if not told and not op.tells_who_runs_it]
     if recording.language_model is not None:
         summary = replace(summary, language_model=recording.language_model)
     run = Run(
@@ -186,7 +186,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             reason=op.reason,
             op=number,
             does=op.does.label,
-            on_cpu=op.placed is Placed.CPU,
+            on_cpu=op.placed is Placed.CPU or bool(op.on_cpu),
             kernel=op.kernel,
             shape=op.shape,
             covers=op.covers,

@@ -42,7 +42,7 @@ _EXECUTION = "Execution"
 _UNKNOWN = Does.UNKNOWN.label
 _CYCLES = re.compile(r"([A-Za-z][\w -]*)=(\d+)")  # "DPU=120 DRAM=80"
 _OPERAND = re.compile(r"(in|out) (\S+) (\S+) (.+) (\S+) <(\d{1,18}(?: x \d{1,18})*|)>(?: (\d{1,15})KB)?")
-_SAID = frozenset(where.value for where in Placed if where is not Placed.UNKNOWN)  # of who runs an op
+_SAID = frozenset(where.value for where in Placed if where not in (Placed.UNKNOWN, Placed.INSERTED))  # who runs an op
 _MOST_CYCLES = 120  # characters of such a text
 
 # ---- one op ---------------------------------------------------------------------------------------------------------

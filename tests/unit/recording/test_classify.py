@@ -227,3 +227,13 @@ def test_who_runs_an_op_is_told_from_the_word_for_its_engine_where_nobody_says_i
     )
     assert {op.name: op.on_cpu for op in run.summary.ops} == {"a": False, "b": True}
     assert run.info.classified == ("summary",)
+
+
+@pytest.mark.parametrize(("on_cpu", "told"), [(True, ()), (None, ("summary",))])
+def test_what_somebody_put_in_runs_where_its_source_says(on_cpu: bool | None, told: tuple[str, ...]) -> None:
+    run = placed_run(
+        OpRecord("a", "Conv", time_ns=90, engines=("NPU",), does=Does.COMPUTE, placed=Placed.ACCELERATOR),
+        OpRecord("b", "Cast", engines=("CPU",), does=Does.LAYOUT, placed=Placed.INSERTED, on_cpu=on_cpu),
+    )
+    assert {op.name: op.on_cpu for op in run.summary.ops} == {"a": False, "b": True}
+    assert run.info.classified == told

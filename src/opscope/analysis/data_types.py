@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import distinct
-from ..core.words import names_floats
 from ..graph.graph import DType
 from ..recording.run import Run
 
@@ -22,8 +21,4 @@ def computed_in_floats(run: Run, chosen: npt.NDArray[np.bool_] | None = None) ->
 
 
 def _in_floats(run: Run, detail: int) -> bool:
-    """By its operands; commands of foreign files may have a word for their types alone."""
-    operands = run.commands.operands[detail]
-    if operands:
-        return any(operand.dtype in _FLOATS for operand in operands)
-    return names_floats(run.commands.types[detail])
+    return detail in run.commands.floats or any(o.dtype in _FLOATS for o in run.commands.operands[detail])

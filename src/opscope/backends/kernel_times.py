@@ -65,6 +65,7 @@ class KernelTimes:
             path_ns=middle,
             path_share=None if middle is None or not whole else middle / whole,
             engines=(ENGINE,),
+            on_cpu=True,
         )
 
     def totals(self) -> tuple[KernelTotal, ...]:

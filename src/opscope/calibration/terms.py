@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Floats
-from ..estimate.cost import Cost, Energy
+from ..estimate.cost import Cost, Energy, Resource
 from ..machine.catalogue import figures
 from ..machine.corners import is_rate
 from ..machine.target import Figure, Target
@@ -76,7 +76,7 @@ def terms_of(costs: Sequence[tuple[Cost, float]], target: Target, keys: Sequence
     columns, clock = _Columns(target, keys), target.clocks.core_hz.value
     ops = (
         [
-            _Piece(part.resource if part.overlaps else "", part.cycles * trips / clock, columns.of(part.figures))
+            _Piece(part.resource if part.overlaps else None, part.cycles * trips / clock, columns.of(part.figures))
             for part in cost.parts
         ]
         for cost, trips in costs
@@ -93,10 +93,10 @@ def energy_terms(draws: Sequence[tuple[Energy, Cost, float]], target: Target, ke
     columns, clock = _Columns(target, keys), target.clocks.core_hz.value
     ops = (
         [
-            *(_Piece("", each * 1e-12 * trips, columns.of(found, clocked=False)) for each, found in energy.work),
+            *(_Piece(None, each * 1e-12 * trips, columns.of(found, clocked=False)) for each, found in energy.work),
             *(
                 _Piece(
-                    part.resource if part.overlaps else "",
+                    part.resource if part.overlaps else None,
                     watts.value * part.cycles * trips / clock,
                     columns.of((*part.figures, watts)),
                 )
@@ -111,9 +111,9 @@ def energy_terms(draws: Sequence[tuple[Energy, Cost, float]], target: Target, ke
 
 def ram_terms(planned_bytes: int, kept: Figure | None, target: Target, keys: Sequence[str]) -> Terms:
     """Terms of a network's peak of RAM: what is planned for it, and what the runtime keeps whatever runs."""
-    pieces = [_Piece("", planned_bytes, ())]
+    pieces = [_Piece(None, planned_bytes, ())]
     if kept is not None:
-        pieces.append(_Piece("", kept.value, _Columns(target, keys).of((kept,), clocked=False)))
+        pieces.append(_Piece(None, kept.value, _Columns(target, keys).of((kept,), clocked=False)))
     return _terms([pieces], len(keys))
 
 
@@ -121,7 +121,7 @@ def ram_terms(planned_bytes: int, kept: Figure | None, target: Target, keys: Seq
 class _Piece:
     """A part of what an op takes."""
 
-    resource: str  # empty: nothing overlaps it
+    resource: Resource | None  # None: nothing overlaps it
     amount: float
     powers: Powers
 
@@ -150,9 +150,9 @@ def _terms(pieces: Iterable[Sequence[_Piece]], columns: int) -> Terms:
     resources: list[int] = []
     ops: list[int] = []
     for op in pieces:
-        overlapping: dict[str, dict[Powers, float]] = {}
+        overlapping: dict[Resource, dict[Powers, float]] = {}
         for piece in op:
-            table = overlapping.setdefault(piece.resource, {}) if piece.resource else alone
+            table = overlapping.setdefault(piece.resource, {}) if piece.resource is not None else alone
             table[piece.powers] = table.get(piece.powers, 0.0) + piece.amount
         if len(overlapping) == 1:
             for row, found in next(iter(overlapping.values())).items():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..core.errors import UsageError
 from ..core.meaning import Carries, Does
-from ..estimate.canonical import canonicalise
+from ..estimate.canonical import canonicalise, form_of
 from ..estimate.machines import at_clock_of
 from ..estimate.precision import in_precision
 from ..estimate.price import Machine
@@ -179,9 +179,7 @@ def _flush_stats(plan: Plan, lowering: Lowering) -> None:
 
 def _canonical_form(plan: Plan) -> tuple[object, ...]:
     """What the canonical graph depends on beside the model."""
-    target, options = plan.machine.target, plan.options
-    runtime = target.runtime
-    return runtime, target.precision, options.precision, options.kv_cache
+    return form_of(plan.machine.target), plan.options.precision, plan.options.kv_cache
 
 
 def _check(machine: Machine) -> None:

@@ -37,6 +37,7 @@ def stats_options(target: Target, options: CompileOptions, *, batch: int) -> Sta
         events=numbers,
         event_names=tuple(known[number].name if number in known else NOT_SIMULATED for number in numbers),
         event_counts=tuple(known[number].counts if number in known else "" for number in numbers),
+        event_blocks=tuple(known[number].block if number in known else "" for number in numbers),
         batch_size=options.stats_batchsize or batch,
         request_bytes=0
         if target.pmu is None or target.pmu.request_bytes is None

@@ -29,6 +29,15 @@ _GELU = "gelu"
 _RESCALES_OUTPUT = {"sub", "mul"}  # take a quantize behind them, and nothing else
 
 
+def form_of(target: Target) -> tuple[object, ...]:
+    """Return all that `canonicalise` reads of a target: those that are alike in it run a graph in one form."""
+    return target.name, target.runtime, target.precision, _masks_softmax(target)
+
+
+def _masks_softmax(target: Target) -> bool:
+    return any(MASKED_SOFTMAX in engine.kernels for engine in target.engines)
+
+
 def canonicalise(graph: Graph, target: Target) -> Graph:
     """Return the graph in the form the target runs it."""
     graph = fold_constants(graph)
@@ -36,7 +45,7 @@ def canonicalise(graph: Graph, target: Target) -> Graph:
     if graph.quantize_ops_annotate:
         graph = fold_quantisation(graph, target.runtime.floats)
         graph = fuse(graph, target.runtime.fuses)  # ops that a pair separated are adjacent now
-    if any(MASKED_SOFTMAX in engine.kernels for engine in target.engines):
+    if _masks_softmax(target):
         graph = fuse_masks(graph)
     if target.runtime.channels_last:
         graph = rename_layouts(graph)

@@ -12,7 +12,7 @@ from ..machine.corners import Corner, at_corner
 from ..machine.target import Engine, Layout, Target
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
-from .cost import Cost, Energy
+from .cost import Cost, Energy, labels
 from .kernels import converted_inputs, tiled_tensors
 from .machines import at_clock_of
 from .memory import MemoryPlan, plan_memory
@@ -249,7 +249,7 @@ def _layer(index: int, task: Task, machine: Machine, constants: _Constants, live
         latency_s=latency,
         energy_j=energy,
         power_w=energy / latency if energy is not None and latency and _prices_more_than_arithmetic(machine) else None,
-        bound=cost.bound if cost is not None else "",
+        bound="" if cost is None or cost.bound is None else labels(machine.target)[cost.bound],
         parameter_bytes=constants.size_bytes,
         shared_bytes=constants.shared_bytes,
         kernel_shapes=constants.shapes,

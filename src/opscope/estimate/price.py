@@ -13,7 +13,7 @@ from ..graph.graph import ABSENT, Graph, Op, Role
 from ..graph.kinds import Family
 from ..graph.work_families import TRANSCENDENTAL_KINDS, WorkFamily, work_family
 from ..machine.target import ANY, Engine, Figure, Target
-from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Energy, Part
+from .cost import CALL, DISPATCH, EXCHANGE, LAUNCH, LAYOUT, Cost, Energy, Part, Resource
 from .forms.state import State
 from .kernels import Extents, blocks_for, constant_form, form_of, padding, product_extents, waves
 from .placement import Placement, can_price, place_op
@@ -197,7 +197,10 @@ def _price(task: Task, engine: Engine, machine: Machine, *, by_images: bool = Fa
     stages = [stage for stage in _stages(task, engine, units, entering=entering) if stage.cycles]
     uneven = most * _uneven_units(task, engine, machine)
     uneven *= 1.0 if task.work.macs else uneven_tiles(task, machine, units)
-    parts = [Part(engine.name, Cycles(stage.cycles * uneven / units), figures=stage.figures) for stage in stages]
+    parts = [
+        Part(Resource.of_engine(engine), Cycles(stage.cycles * uneven / units), figures=stage.figures)
+        for stage in stages
+    ]
     parts += _unpacking(task, machine, entering)
     parts += moving_parts(task, machine)
     if task.layout_commands:
@@ -368,7 +371,11 @@ def _unpacking(task: Task, machine: Machine, entering: float) -> list[Part]:
             cycles = (work.packed_bytes + work.unpacked_bytes) / (rate[0].value * rate[1].value)
         else:  # a target without the kernel does not take weights in blocks
             continue
-        return [Part(engine.name, Cycles(cycles * entering / (machine.lanes * engine.units)), figures=figures)]
+        return [
+            Part(
+                Resource.of_engine(engine), Cycles(cycles * entering / (machine.lanes * engine.units)), figures=figures
+            )
+        ]
     return []
 
 

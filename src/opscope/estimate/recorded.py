@@ -29,7 +29,7 @@ NANO = 1e9
 _CPU = "CPU"  # what runs a layer that no engine takes
 _SPAN_KEYS = ("lane", "op", "command", "name", "does", "start_ns", "end_ns")
 
-EXCHANGES = (RunRoute(EXCHANGE, Carries.MULTICAST),)  # the one route that formulas tell of: between cores
+EXCHANGES = (RunRoute(EXCHANGE.name, Carries.MULTICAST),)  # the one route that formulas tell of: between cores
 
 
 def estimated(report: Report) -> Recording:
@@ -169,7 +169,7 @@ def _trace(
     spans["route"][(spans["does"] == Does.MOVE) & (spans["op"] != NONE)] = 0
     core = 0 if report.cores == report.devices == 1 else NONE  # else a lane stands for the engines of all cores
     lanes = tuple(Lane(0, core, engine, role=LaneRole.ENGINE) for engine in (engines if known else ()))
-    names = (*(words[detail] for detail in commands["detail"]), *(does.label for does in Does), CALL)
+    names = (*(words[detail] for detail in commands["detail"]), *(does.label for does in Does), CALL.name)
     counters, samples = _occupancy(report, arena) if known else ((), np.zeros(0, COUNTER))
     return Trace(lanes, names, spans, edges, counters, samples, report.provenance)
 

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from ..machine.target import ANY, Figure, Target
 from ..recording.recording import ResourceCycles
 from ..recording.resources import CostPart, LayerResources, Resources, TargetFigure
-from .cost import TRANSFER, Cost
+from .cost import Cost, labels
 from .report import Layer, Report
 
 _NAMED = {
@@ -53,7 +53,7 @@ def _layer(layer: Layer, target: Target) -> LayerResources:
         energy_j=layer.energy_j,
         power_w=layer.power_w,
         bound=layer.bound if layer.cost is not None else "",
-        costs=() if layer.cost is None else tuple(_parts(layer.cost)),
+        costs=() if layer.cost is None else tuple(_parts(layer.cost, target)),
         macs=layer.macs,
         element_ops=layer.element_ops,
         work_known=layer.work_known,
@@ -66,10 +66,10 @@ def _layer(layer: Layer, target: Target) -> LayerResources:
     )
 
 
-def _parts(cost: Cost) -> Iterator[CostPart]:
-    binding = {part.resource for part in cost.binding()}
+def _parts(cost: Cost, target: Target) -> Iterator[CostPart]:
+    binding, names = {part.resource for part in cost.binding()}, labels(target)
     for resource, cycles in cost.by_resource().items():
-        yield CostPart(resource, cycles, resource in binding)
+        yield CostPart(names[resource], cycles, resource in binding)
 
 
 def outer_bytes(layer: Layer, target: Target) -> int:
@@ -79,13 +79,11 @@ def outer_bytes(layer: Layer, target: Target) -> int:
 
 def resource_cycles(layer: Layer, target: Target) -> tuple[ResourceCycles, ...]:
     """What the layer would take if one engine or memory alone bound it."""
-    outer = {memory.name: memory.is_outer for memory in target.memories}
-    known = {engine.name: False for engine in target.engines} | outer | {TRANSFER: True}
-    found = {} if layer.cost is None else layer.cost.by_resource()
+    found, names = {} if layer.cost is None else layer.cost.by_resource(), labels(target)
     return tuple(
-        ResourceCycles(resource, known[resource], round(cycles * (layer.trips or 1)))
+        ResourceCycles(names[resource], resource.is_outer, round(cycles * (layer.trips or 1)))
         for resource, cycles in found.items()
-        if resource in known
+        if resource.is_part
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.meaning import Carries, Does
-from ..estimate.cost import AROUND, CALL, TRANSFER
+from ..estimate.cost import CALL
 from ..estimate.estimator import Estimate, estimate
 from ..estimate.price import Machine
 from ..machine.target import Holds, Route
@@ -120,7 +120,7 @@ def _of_estimate(found: Estimate) -> StepCost:
         block = str(found.graph.ops[layer.index].attributes.get("block", "other"))
         blocks[block] = blocks.get(block, 0.0) + (layer.latency_s or 0.0)
     if found.call.total:
-        blocks[CALL] = found.call.total / clock
+        blocks[CALL.name] = found.call.total / clock
     memory = machine.target.home(Holds.CONSTANTS).name
     moved = float(sum(layer.traffic.get(memory, 0) for layer in found.layers))
     return StepCost(
@@ -142,12 +142,11 @@ def _counts_bytes(machine: Machine) -> bool:
 
 def _bounds(found: Estimate) -> dict[str, float]:
     """Seconds by what binds: parts that nothing hides, and the longest of those that hide behind each other."""
-    outer = {TRANSFER, *(memory.name for memory in found.machine.target.memories if memory.is_outer)}
     seconds: dict[str, float] = {}
     for cost, trips in found.costs:
         for part in cost.binding():
-            does = AROUND.get(part.resource)
-            word = _BOUND[does] if does is not None else "memory" if part.resource in outer else "compute"
+            around = part.resource.around
+            word = _BOUND[around] if around is not None else "memory" if part.resource.is_outer else "compute"
             seconds[word] = seconds.get(word, 0.0) + part.cycles * trips / found.machine.clock_hz
     return seconds
 

@@ -127,6 +127,7 @@ def _record(op: StepOp, times_ns: Sequence[int]) -> OpRecord:
         kind=op.kind,
         location=f"{op.phase}/{op.block}",
         does=op.does,
+        placed=op.placed,
         engines=(op.engine,) if op.engine else (),
         calls=len(times_ns) or None,
         time_ns=sum(times_ns),

@@ -11,7 +11,7 @@ from ..estimate.recorded import limits_of
 from ..estimate.recorded_resources import resource_cycles
 from ..graph.kinds import what_kind_does
 from ..machine.target import Holds
-from ..recording.recording import ResourceCycles
+from ..recording.recording import Placed, ResourceCycles
 from .decoder import Step, decode
 from .decoder_graph import repeated_graph
 from .estimated_step import LINK
@@ -32,6 +32,7 @@ class StepOp:
     kind: str
     block: str
     engine: str
+    placed: Placed
     seconds: float
     macs: int | None
     moved_bytes: int | None  # through the memory that holds weights and cache
@@ -95,6 +96,7 @@ def _phase(name: str, phase: Phase, priced: Estimate, times: int) -> Iterator[St
             kind=layer.kind,
             block=block,
             engine=layer.engine or "",
+            placed=Placed.ACCELERATOR if layer.accelerated else Placed.CPU,
             seconds=whole * phase.shares.get(block, 0.0) * (layer.latency_s or 0.0) / sums[block]
             if sums[block]
             else 0.0,
@@ -108,7 +110,9 @@ def _phase(name: str, phase: Phase, priced: Estimate, times: int) -> Iterator[St
     for block, share in phase.shares.items():
         if block not in sums and share > _LEAST_SHARE:  # between devices, or around all ops
             does = Does.MOVE if block == LINK else Does.LAUNCH
-            yield StepOp(name, block, block, "", block, "", whole * share, None, None, None, does, {does: 1.0})
+            yield StepOp(
+                name, block, block, "", block, "", Placed.UNKNOWN, whole * share, None, None, None, does, {does: 1.0}
+            )
 
 
 def in_order(ops: Sequence[StepOp], layers: Sequence[int]) -> Iterator[tuple[int, float]]:

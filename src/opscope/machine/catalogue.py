@@ -319,8 +319,14 @@ def _vocabulary(target: Target) -> Iterator[tuple[str, Iterable[str], Collection
 
 
 def _check_names(target: Target, source: str) -> None:
-    """Refuse two engines or two memories of one name: costs and traffic are kept by name."""
-    for key, names in (("engines", [e.name for e in target.engines]), ("memories", [m.name for m in target.memories])):
+    """Refuse two engines, two memories or two routes of one name: people could not tell apart what each takes, and
+    totals are kept by name."""
+    parts = (
+        ("engines", [engine.name for engine in target.engines]),
+        ("memories", [memory.name for memory in target.memories]),
+        ("routes", [route.name for route in target.routes]),
+    )
+    for key, names in parts:
         for number, name in enumerate(names):
             if name in names[:number]:
                 found = printable(repr(name))

@@ -47,6 +47,7 @@ class PmuEvent:
 
     name: str
     counts: str
+    block: str = ""  # the part of a core that it tells about, as shown; empty: the thread group in `counts`
 
 
 @dataclass(frozen=True, slots=True)

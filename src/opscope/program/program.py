@@ -167,6 +167,14 @@ class StatsOptions:
     event_counts: tuple[str, ...] = ()  # one of PMU_COUNTS each, with ":GROUP" where of one group; "": not simulated
     batch_size: Count = 1
     request_bytes: Count = 0  # of one request of the bus; 0: not known, and no requests are counted
+    event_blocks: tuple[
+        str, ...
+    ] = ()  # the part of a core that each event tells about; "" or none: the group it counts
+
+    def blocks(self) -> Mapping[int, str]:
+        """Event → what it tells about, as shown; empty: the whole core."""
+        said = zip(self.events, self.event_counts, (*self.event_blocks, *("",) * len(self.events)), strict=False)
+        return {event: block or counts.partition(":")[2] for event, counts, block in said}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from ..core.columns import Numbers
 from ..core.meaning import LaneRole
 from ..core.provenance import in_words
 from ..core.sums import whole_sum
-from ..core.words import is_cpu
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
 from .classify import with_meaning
@@ -31,6 +30,8 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
         trace = replace(trace, edges=trace.edges[np.argsort(trace.edges["target"], kind="stable")])
     ops = tuple(_op_info(op) for op in recording.ops)
     summary = withheld(recording.totals or _summary(recording), ops)
+    told = recording.totals is not None
+    unplaced = [number for number, op in enumerate(recording.ops) if not told and not op.tells_who_runs_it]
     if recording.language_model is not None:
         summary = replace(summary, language_model=recording.language_model)
     run = Run(
@@ -43,7 +44,7 @@ def to_run(recording: Recording, *, command: Sequence[str], created: str, sha256
         resources=recording.resources,
         bounds=recording.bounds,
     )
-    return with_meaning(run)
+    return with_meaning(run, unplaced)
 
 
 def _info(
@@ -185,7 +186,7 @@ def op_totals(ops: Sequence[OpRecord]) -> tuple[OpTotal, ...]:
             reason=op.reason,
             op=number,
             does=op.does.label,
-            on_cpu=op.placed is Placed.CPU or bool(op.engines and is_cpu(op.engines[0])),
+            on_cpu=op.placed is Placed.CPU or bool(op.on_cpu),
             kernel=op.kernel,
             shape=op.shape,
             covers=op.covers,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,10 +27,12 @@ from ..core.words import (
     is_dma,
     is_flush,
     is_memory,
+    names_floats,
 )
 from ..graph.kinds import what_kind_does
 from ..program.program import NO_ROUTE, MemoryInfo, OpCycles, Operand, OpInfo
 from .host_times import STAGE_MEANING
+from .recording import Placed
 from .run import CommandTable, Run, RunRoute
 from .summary import HostStage, OpTotal, Summary
 from .trace import NONE, Lane, SpanKind, Trace
@@ -40,6 +42,7 @@ _EXECUTION = "Execution"
 _UNKNOWN = Does.UNKNOWN.label
 _CYCLES = re.compile(r"([A-Za-z][\w -]*)=(\d+)")  # "DPU=120 DRAM=80"
 _OPERAND = re.compile(r"(in|out) (\S+) (\S+) (.+) (\S+) <(\d{1,18}(?: x \d{1,18})*|)>(?: (\d{1,15})KB)?")
+_SAID = frozenset(where.value for where in Placed if where not in (Placed.UNKNOWN, Placed.INSERTED))  # who runs an op
 _MOST_CYCLES = 120  # characters of such a text
 
 # ---- one op ---------------------------------------------------------------------------------------------------------
@@ -82,7 +85,7 @@ def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Cla
     whole = replace(trace, lanes=lanes)
     spans, routes = _spans(whole, ops, filled)
     changed = (
-        ("commands", bool((filled.rows["does"] != commands.rows["does"]).any())),
+        ("commands", bool((filled.rows["does"] != commands.rows["does"]).any()) or filled.floats != commands.floats),
         ("routes", filled.routes != commands.routes),
         ("lanes", lanes != trace.lanes),
         ("spans", any(bool((spans[key] != trace.spans[key]).any()) for key in ("does", "route"))),
@@ -97,15 +100,22 @@ def _commands(commands: CommandTable, ops: Sequence[OpInfo]) -> CommandTable:
         replace(route, carries=carries_of(route.name)) if route.carries is Carries.UNKNOWN else route
         for route in commands.routes
     )
+    commands = replace(commands, routes=routes, floats=commands.floats | _floats(commands))
     rows = commands.rows
     open_ = np.flatnonzero(rows["does"] == Does.UNKNOWN)
     if not len(open_) or not any(commands.kinds):
-        return replace(commands, routes=routes)
+        return commands
     rows = rows.copy()
     does = _of_pairs(commands.kinds, rows["kind"][open_], ops, rows["op"][open_])
     moves = (rows["route"][open_] != NO_ROUTE) & (does != Does.STATS)
     rows["does"][open_] = np.where(moves, Does.MOVE, does)
-    return replace(commands, routes=routes, rows=rows)
+    return replace(commands, rows=rows)
+
+
+def _floats(commands: CommandTable) -> frozenset[int]:
+    """Details whose data types are told in a word alone, which is one for floats."""
+    words = enumerate(zip(commands.types, commands.operands, strict=True))
+    return frozenset(detail for detail, (types, operands) in words if not operands and names_floats(types))
 
 
 def _of_pairs(
@@ -227,11 +237,15 @@ def _place_of(carries: Carries, ways: tuple[Carries, ...]) -> int:
     return ways.index(carries) if carries in ways else NONE
 
 
-def with_meaning(run: Run) -> Run:
-    """A Run whose source does not tell what everything does, with what words tell filled in and marked."""
+def with_meaning(run: Run, unplaced: Collection[int] = ()) -> Run:
+    """A Run whose source does not tell what everything does, with what words tell filled in and marked.
+
+    Args:
+        unplaced: ops of which the source does not tell who runs them.
+    """
     found = classify(run.trace, run.ops, run.commands)
     told = _by_kind(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
-    summary = classified_summary(told, run.ops)
+    summary = classified_summary(_on_cpu(told, set(unplaced)), run.ops)
     tables = (*run.info.classified, *found.tables)
     of_spans = "spans" in tables and told.ops != run.summary.ops
     tables = (*tables, "summary") if of_spans or _tells_more(summary, told) else tables
@@ -253,6 +267,12 @@ def classified_summary(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     return summary if same else replace(summary, ops=totals, lanes=lanes, host=host)
 
 
+def _on_cpu(summary: Summary, unplaced: Collection[int]) -> Summary:
+    """Totals of ops with whether the name of their engine is that of a CPU, where nobody says who runs them."""
+    ops = tuple(replace(row, on_cpu=is_cpu(row.engine)) if row.op in unplaced else row for row in summary.ops)
+    return replace(summary, ops=ops)
+
+
 def _stage_by_words(stage: HostStage) -> HostStage:
     """A stage that says neither whose it is nor what is done in it: one of ours in an old run, or a tool's."""
     if stage.party is not Party.UNKNOWN or stage.does != _UNKNOWN:
@@ -270,7 +290,7 @@ def _by_kind(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     return replace(
         summary,
         ops=tuple(
-            _that_does(total, does) if total.does == _UNKNOWN and does is not Does.UNKNOWN else total
+            replace(total, does=does.label) if total.does == _UNKNOWN and does is not Does.UNKNOWN else total
             for total, does in zip(totals, kinds, strict=True)
         ),
     )
@@ -301,15 +321,13 @@ def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Sum
 
 
 def _by_words(total: OpTotal) -> OpTotal:
-    return _that_does(total, does_of_work(total.name, total.type))
-
-
-def _that_does(total: OpTotal, does: Does) -> OpTotal:
     """The total with its meaning; what runs on an engine that moves bytes moves them."""
+    does = does_of_work(total.name, total.type)
     if is_dma(total.engine) or total.engine.lower().startswith("dma"):
         does = Does.MOVE if does in (Does.COMPUTE, Does.LAYOUT, Does.UNKNOWN) else does
     carries = carries_of_copy(total.type or total.name).value if does is Does.MOVE else total.carries
-    return replace(total, does=does.label, on_cpu=total.on_cpu or is_cpu(total.engine), carries=carries)
+    on_cpu = total.on_cpu or (total.placed not in _SAID and is_cpu(total.engine))
+    return replace(total, does=does.label, on_cpu=on_cpu, carries=carries)
 
 
 def _numbered(totals: Sequence[OpTotal], ops: Sequence[OpInfo]) -> tuple[OpTotal, ...]:

@@ -331,8 +331,7 @@ def _commands(tables: Mapping[str, pa.Table], bounds: _Bounds) -> CommandTable:
         tuple(found[detail[number]] for detail in details) for number, (_, found) in enumerate(texts)
     )
     groups, route_names, kinds = (tuple(words[key][1]) for key in ("group", "route", "kind"))
-    routes, place = _routes(tables, route_names)
-    columns["route"] = place[columns["route"]]
+    routes, columns["route"] = _routes(tables, route_names, columns["route"], columns.pop("route_number", None))
     rows = _rows(columns, len(table), COMMAND)
     plain = CommandTable(rows, groups, routes, kinds, names, memories, types, shapes, ((),) * len(names), attributes)
     if "operands" not in tables:
@@ -343,14 +342,24 @@ def _commands(tables: Mapping[str, pa.Table], bounds: _Bounds) -> CommandTable:
     return replace(plain, operands=operand_rows, places=places, op_cycles=cycles)
 
 
-def _routes(tables: Mapping[str, pa.Table], names: tuple[str, ...]) -> tuple[tuple[RunRoute, ...], Numbers]:
-    """All routes, and the place among them of those that commands name; the last entry is for none."""
+def _routes(
+    tables: Mapping[str, pa.Table], names: tuple[str, ...], named: Numbers, numbered: Numbers | None
+) -> tuple[tuple[RunRoute, ...], Numbers]:
+    """All routes, and that of every command: by its number, and in folders of earlier versions by its name.
+
+    Args:
+        named: of every command, the position in names of that of its route.
+    """
     if "routes" not in tables:
-        return tuple(RunRoute(name) for name in names), np.array([*range(len(names)), NO_ROUTE])
+        return tuple(RunRoute(name) for name in names), named
     rows = _tuples_of("routes", tables["routes"])
     routes = tuple(RunRoute(name, Carries(way), memory, rate) for name, way, memory, rate in rows)
+    if numbered is not None:
+        if len(numbered) and not NO_ROUTE <= int(numbered.min()) <= int(numbered.max()) < len(routes):
+            raise ValueError(f"commands start routes that are not there; expected one of {len(routes)}")
+        return routes, numbered
     place = {route.name: number for number, route in reversed(list(enumerate(routes)))}
-    return routes, np.array([*(place[name] for name in names), NO_ROUTE])
+    return routes, np.array([*(place[name] for name in names), NO_ROUTE])[named]
 
 
 def _operands(

@@ -285,6 +285,7 @@ def _commands_table(table: CommandTable) -> pa.Table:
         "attributes": word_column(detail, table.attributes),
         "operands": word_column(detail, operands),
         "does": word_column(commands["does"].astype(np.int64), DOES_WORDS),
+        "route_number": number_column(route.astype(np.int32), route >= 0),
     }
     return _of_array("commands", commands, given)
 

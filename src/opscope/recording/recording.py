@@ -68,6 +68,7 @@ class OpRecord:
     unknown: str = ""  # why its cost is not known; empty: it is, or nobody asked
     covers: tuple[str, ...] = ()  # other ops of the model that it does the work of, or that it was made from
     engines: tuple[str, ...] = ()  # what it ran on, busiest first
+    on_cpu: bool | None = None  # of what `placed` says something else about, or nothing; None: not told
     kernel: str = ""  # the routine that did it
     shape: str = ""
     dtype: str = ""  # of what it reads, where the source tells
@@ -104,6 +105,11 @@ class OpRecord:
     bound: str = ""  # what the source says it waits for most
     module: str = ""  # path of the Python module that it was exported from
     line: str = ""  # of the user's code that called for it
+
+    @property
+    def tells_who_runs_it(self) -> bool:
+        """Ops that somebody put in may run anywhere."""
+        return self.on_cpu is not None or self.placed not in (Placed.UNKNOWN, Placed.INSERTED)
 
     @property
     def ratio(self) -> float | None:

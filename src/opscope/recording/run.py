@@ -86,6 +86,7 @@ class CommandTable:
     attributes: tuple[str, ...]
     places: tuple[MemoryInfo, ...] = ()  # memories that operands lie in
     op_cycles: tuple[OpCycles, ...] = ()
+    floats: frozenset[int] = frozenset()  # details without operands whose types are floats, as their word for them says
 
     @classmethod
     def of(cls, program: Program) -> CommandTable:

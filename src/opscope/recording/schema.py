@@ -24,7 +24,9 @@ OP_CYCLES = "op_cycles"  # of runs of compilers that tell cycles by resource
 GRAPH = "graph"  # of runs whose graph is known
 
 PROVENANCE = "provenance"  # a further column of spans (a word), of runs that hold lanes of several provenances
-LATER_COLUMNS = frozenset(("does", "route", "detail", "unknown", "module", "line"))  # folders of old may not have these
+LATER_COLUMNS = frozenset(  # folders of old may not have these
+    ("does", "route", "route_number", "detail", "unknown", "module", "line")
+)
 
 SHAPE_SEPARATOR = " x "  # of the shape of an operand: `8 x 128`
 DOES_WORDS = [does.label for does in Does]
@@ -124,6 +126,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "operands": _WORD,  # as text for people; the table `operands` is what is read
         "does": _WORD,
         "detail": _NUMBER,
+        "route_number": _OPTIONAL,  # row of routes, which is what is read; `route` is its name, for people
     },
     "edges": {"source": _COMMAND, "target": _COMMAND, "data": _FLAG},
     "counters": {

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from opscope.analysis.analyse import analyse
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.changes.changes import with_predictions
 from opscope.compiler import compile_graph
 from opscope.compiler.performance_warnings import performance_warnings
-from opscope.core.meaning import Does
+from opscope.core.meaning import Carries, Does
 from opscope.estimate.build_report import report_model
 from opscope.estimate.price import Machine
+from opscope.gate.figures import OpFigure
+from opscope.gate.op_causes import CYCLES
 from opscope.gate.run_figures import of_run
 from opscope.graph.graph import DType, Graph
 from opscope.graph.kinds import KINDS, Family
@@ -26,6 +31,7 @@ from opscope.machine.target import Target
 from opscope.options import CompileOptions, ProfileOptions, ReportOptions
 from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Group, Program
 from opscope.recording.finding import Finding, Findings
+from opscope.recording.folder_reader import read_run
 from opscope.recording.run import Run
 from opscope.workflows.estimating import analysed_run
 from opscope.workflows.record import run_of
@@ -33,9 +39,11 @@ from opscope.workflows.simulated_run import run_program
 from support.build import Sketch, mobilenet
 from support.compiler.build import build
 from support.plugins.importer_samples import SAMPLES
+from support.recording.run_build import write_run
 
 ALL = list(targets.catalogue())
 SIMULATED = [name for name in ALL if targets.load(name).is_compilable]
+FOLDERS = ["aic100-std", "torq-sl2610"]  # one that exchanges between cores, one with a sequencer
 CORES = 4
 PLAIN = ("route", "memory", "engine", "word", "issuer", "target")
 MISLEADING = (  # every word that a classification of foreign files looks for, each where it does not belong
@@ -46,6 +54,9 @@ MISLEADING = (  # every word that a classification of foreign files looks for, e
     "Execution conv DDR",
     "htp",
 )
+RESERVED = ("launch", "transfer", "dispatch", "call", "exchange", "layout", "weight decoder", "CPU", "host", "op")
+BARE = (RESERVED, RESERVED, RESERVED, ("launch",), "layout", "CPU")  # routes, memories and engines are called alike
+CPU_LIKE = ("DDR read", "flash", "CPU-coupled NPU", "host", "dma", "cpu")
 TAKEN = ("DDR", "VTCM", "HVX", "barrier", "DMA", "aic100-std")  # names that other targets have
 NODES = [  # imported files, and names of nodes in them that have a type
     ("qnn_timeline.json", ("pre",)),
@@ -56,6 +67,10 @@ NODES = [  # imported files, and names of nodes in them that have a type
     ("rknn_board_1_5.txt", ("conv1", "Concat_94")),
     ("stedgeai_v8.txt", ("conv_Conv_output_0", "fc_t")),
 ]
+
+
+Words = str | tuple[str, ...]  # one that is numbered, or some that are taken as they are
+Numbers = Mapping[tuple[bool, str], str]  # whether it is a memory, and its name → one that is always the same
 
 
 @dataclass(frozen=True)
@@ -71,11 +86,16 @@ class Told:
     ops: tuple[tuple[object, ...], ...]
 
 
-def renamed(target: Target, words: tuple[str, ...]) -> Target:
+def called(words: Words, number: int) -> str:
+    return f"{words} {number}" if isinstance(words, str) else words[number % len(words)]
+
+
+def renamed(target: Target, words: tuple[Words, ...]) -> Target:
     """The same target with every name another, and every reference to one following."""
-    route, memory, engine, command, issuer, name = words
-    memories = {part.name: f"{memory} {n}" for n, part in enumerate(target.memories)} | {"": ""}
-    engines = {part.name: f"{engine} {n}" for n, part in enumerate(target.engines)}
+    route, memory, engine, command = words[:4]
+    issuer, name = map(str, words[4:])
+    memories = {part.name: called(memory, n) for n, part in enumerate(target.memories)} | {"": ""}
+    engines = {part.name: called(engine, n) for n, part in enumerate(target.engines)}
     layout, sequencer, pmu = target.layout, target.sequencer, target.pmu
     counted = {n: replace(e, counts=_counts(e.counts, engines)) for n, e in pmu.events.items()} if pmu else {}
     return replace(
@@ -85,12 +105,12 @@ def renamed(target: Target, words: tuple[str, ...]) -> Target:
         memories=tuple(replace(part, name=memories[part.name]) for part in target.memories),
         engines=tuple(replace(part, name=engines[part.name], memory=memories[part.memory]) for part in target.engines),
         routes=tuple(
-            replace(part, name=f"{route} {n}", memory=memories[part.memory]) for n, part in enumerate(target.routes)
+            replace(part, name=called(route, n), memory=memories[part.memory]) for n, part in enumerate(target.routes)
         ),
         layout=layout and replace(layout, engines=tuple(engines[name] for name in layout.engines)),
         sequencer=sequencer and replace(sequencer, name=issuer),
         pmu=pmu and replace(pmu, events=counted),
-        commands={kind: f"{command} {n}" for n, kind in enumerate(target.commands)},
+        commands={kind: called(command, n) for n, kind in enumerate(target.commands)},
     )
 
 
@@ -121,25 +141,38 @@ def program_of(target: Target, graph: Graph) -> Program:
     return compile_graph(graph, Machine(target, 1, cores), options)
 
 
-def told(target: Target, graph: Graph) -> Told:
-    program = program_of(target, graph)
+def simulated(program: Program) -> Run:
     recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=1), step=lambda _: None)
-    run = run_of(recording, command=(), created="", sha256=None)
+    return run_of(recording, command=(), created="", sha256=None)
+
+
+def told(target: Target, graph: Graph, folder: Path | None = None) -> Told:
+    """What is said of a run, of its folder if there is one."""
+    program = program_of(target, graph)
+    run = _kept(simulated(program), folder)
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
     return _told(_predicted(run, found, program), run, target, numbered(target, program.groups))
 
 
-def estimated(target: Target, graph: Graph) -> Told:
+def estimated(target: Target, graph: Graph, folder: Path | None = None) -> Told:
     made = analysed_run(report_model(graph, target, ReportOptions(advise=False)), command=(), created="")
-    assert not made.run.info.classified
-    return _told(made.findings, made.run, target, numbered(target, ()))
+    run = _kept(made.run, folder)
+    assert not run.info.classified
+    return _told(analyse(run), run, target, numbered(target, ()))
 
 
-def numbered(target: Target, groups: Sequence[Group]) -> dict[str, str]:
-    """Name of every thread group, memory and engine → one that is the same whatever these are called."""
-    parts = (("group", groups), ("memory", target.memories), ("engine", target.engines))
-    return {part.name: f"{word} {n}" for word, found in parts for n, part in enumerate(found)}
+def _kept(run: Run, folder: Path | None) -> Run:
+    if folder is None:
+        return run
+    write_run(run, folder)
+    return read_run(folder)
+
+
+def numbered(target: Target, groups: Sequence[Group]) -> Numbers:
+    """Name of every thread group, engine and memory → one that is the same whatever these are called."""
+    parts = (("group", groups), ("engine", target.engines), ("memory", target.memories))
+    return {(word == "memory", part.name): f"{word} {n}" for word, found in parts for n, part in enumerate(found)}
 
 
 def _predicted(run: Run, found: Findings, program: Program) -> Findings:
@@ -148,7 +181,7 @@ def _predicted(run: Run, found: Findings, program: Program) -> Findings:
     return found if device_ns is None else with_predictions(found, program, device_ns=device_ns)
 
 
-def _told(found: Findings, run: Run, target: Target, numbers: Mapping[str, str]) -> Told:
+def _told(found: Findings, run: Run, target: Target, numbers: Numbers) -> Told:
     figures = of_run(run, label="")
     return Told(
         found.bound,
@@ -157,22 +190,29 @@ def _told(found: Findings, run: Run, target: Target, numbers: Mapping[str, str])
         tuple((_nameless(law.name, target), law.holds) for law in found.checks),
         tuple((use.lanes, use.busy_ns, use.wait_ns, use.idle_ns) for use in sorted(found.engines, key=_size)),
         {_numbered(metric.name, numbers): metric.value for metric in figures.metrics},
-        tuple((op.name, numbers.get(op.engine, op.engine), op.wall_ns, op.own_ns) for op in figures.ops),
+        tuple(
+            (op.name, numbers.get((False, op.engine), op.engine), op.wall_ns, op.own_ns, _binding(op))
+            for op in figures.ops
+        ),
     )
 
 
-def _numbered(metric: str, numbers: Mapping[str, str]) -> str:
+def _binding(op: OpFigure) -> list[int]:
+    """What the op takes by resource, as a gate compares it, without the names of resources."""
+    return [amount for name, amount in op.work.items() if name.startswith(CYCLES)]
+
+
+def _numbered(metric: str, numbers: Numbers) -> str:
     name, colon, selector = metric.partition(":")
-    is_named = name not in ("cause", "occupancy")  # words of ours
-    return f"{name}{colon}{numbers.get(selector, selector) if is_named else selector}"
+    is_named = name not in ("cause", "occupancy", "host_latency")  # words of ours
+    return f"{name}{colon}{numbers.get(('memory' in name, selector), selector) if is_named else selector}"
 
 
 def _nameless(law: str, target: Target) -> str:
     """A law with a mark for the name of the memory, route or engine that it is about."""
     names = {part.name for part in (*target.memories, *target.routes, *target.engines)}
-    for name in sorted(names, key=len, reverse=True):
-        law = law.replace(name, "#")
-    return law
+    ranked = sorted(names, key=len, reverse=True)
+    return re.sub("|".join(rf"\b{re.escape(name)}\b" for name in ranked), "#", law)
 
 
 def _size(use: object) -> tuple[int, int]:
@@ -184,11 +224,11 @@ def _finding(finding: Finding) -> tuple[object, ...]:
     return finding.id, finding.cost_ns, finding.share, finding.ops, finding.bytes, finding.spans, gain
 
 
-@pytest.mark.parametrize("words", [PLAIN, MISLEADING], ids=["plain", "misleading"])
+@pytest.mark.parametrize("words", [PLAIN, MISLEADING, BARE], ids=["plain", "misleading", "bare"])
 @pytest.mark.parametrize("quantised", [False, True], ids=["attention", "mobilenet"])
 @pytest.mark.parametrize("name", SIMULATED)
 def test_whatever_parts_of_a_target_are_called_a_run_says_the_same(
-    name: str, quantised: bool, words: tuple[str, ...]
+    name: str, quantised: bool, words: tuple[Words, ...]
 ) -> None:
     target, graph = targets.load(name), network(quantised)
     known = told(target, graph)
@@ -197,17 +237,62 @@ def test_whatever_parts_of_a_target_are_called_a_run_says_the_same(
     assert told(renamed(target, words), graph) == known
 
 
+@pytest.mark.parametrize("words", [BARE, CPU_LIKE], ids=["bare", "cpu-like"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_whatever_parts_of_a_target_are_called_the_folder_of_a_run_says_the_same(
+    name: str, words: tuple[Words, ...], tmp_path: Path
+) -> None:
+    target, graph = targets.load(name), network(quantised=False)
+    known = told(target, graph)
+    assert told(renamed(target, words), graph, tmp_path / "run") == known
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_tells_routes_of_one_name_apart(name: str, tmp_path: Path) -> None:
+    """Target files may not have them; programs and profiles of other tools may."""
+    run = simulated(program_of(targets.load(name), network(quantised=False)))
+    alike = tuple(replace(route, name="dma") for route in run.commands.routes)
+    other = _kept(replace(run, commands=replace(run.commands, routes=alike)), tmp_path / "run")
+    assert {route.carries for route in run.commands.routes} > {Carries.READ, Carries.WRITE}
+    assert other.commands.routes == alike
+    assert other.commands.rows["route"].tolist() == run.commands.rows["route"].tolist()
+    assert analyse(other).breakdown == analyse(run).breakdown
+    assert _moved(other) == _moved(run)
+
+
+def _moved(run: Run) -> list[tuple[str, int, int]]:
+    return sorted((tensor.tensor, tensor.read_bytes, tensor.write_bytes) for tensor in RunAnalysis(run).traffic)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_routes_of_a_folder_without_their_numbers_are_found_by_name(name: str, tmp_path: Path) -> None:
+    run = simulated(program_of(targets.load(name), network(quantised=False)))
+    write_run(run, tmp_path / "run")
+    table = tmp_path / "run" / "commands.parquet"
+    pq.write_table(pq.read_table(table).drop_columns(["route_number"]), table)
+    assert read_run(tmp_path / "run").commands.rows["route"].tolist() == run.commands.rows["route"].tolist()
+
+
+@pytest.mark.parametrize("words", [MISLEADING, BARE], ids=["misleading", "bare"])
 @pytest.mark.parametrize("name", ALL)
-def test_whatever_parts_of_a_target_are_called_an_estimate_says_the_same(name: str) -> None:
+def test_whatever_parts_of_a_target_are_called_an_estimate_says_the_same(name: str, words: tuple[Words, ...]) -> None:
     target, graph = targets.load(name), network(quantised=True)
-    assert estimated(renamed(target, MISLEADING), graph) == estimated(target, graph)
+    assert estimated(renamed(target, words), graph) == estimated(target, graph)
+
+
+@pytest.mark.parametrize("words", [BARE, CPU_LIKE], ids=["bare", "cpu-like"])
+def test_whatever_parts_of_a_target_are_called_the_folder_of_an_estimate_says_the_same(
+    words: tuple[Words, ...], tmp_path: Path
+) -> None:
+    target, graph = targets.load("torq-sl2610"), network(quantised=True)
+    assert estimated(renamed(target, words), graph, tmp_path / "run") == estimated(target, graph)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [PLAIN, MISLEADING, TAKEN], ids=["plain", "misleading", "taken"])
+@pytest.mark.parametrize("words", [PLAIN, MISLEADING, TAKEN, BARE, CPU_LIKE])
 @pytest.mark.parametrize("quantised", [False, True], ids=["attention", "mobilenet"])
 def test_whatever_parts_of_any_target_are_called_an_estimate_says_the_same(
-    quantised: bool, words: tuple[str, ...]
+    quantised: bool, words: tuple[Words, ...]
 ) -> None:
     graph = network(quantised)
     for target in map(targets.load, ALL):

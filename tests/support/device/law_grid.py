@@ -20,6 +20,7 @@ from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core.errors import UsageError
 from opscope.core.meaning import Carries, Does
 from opscope.core.units import format_seconds
+from opscope.estimate.cost import Resource
 from opscope.estimate.estimator import Estimate, estimate
 from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType
@@ -261,7 +262,7 @@ def _matrix_seconds(estimated: Estimate, machine: Machine) -> float:
         for layer in estimated.layers
         if layer.cost is not None
         for part in layer.cost.parts
-        if part.resource == matrix.name
+        if part.resource == Resource.of_engine(matrix)
     )
     return cycles / estimated.machine.clock_hz * estimated.machine.lanes / (machine.cores * machine.devices)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from opscope.analysis.analyse import analyse
 from opscope.program.program import NO_ROUTE, OpCycles, OpInfo
+from opscope.recording.classify import with_meaning
 from opscope.recording.host_times import stage_of
 from opscope.recording.run import Run
 from opscope.recording.summary import MemoryTotal, Placement
@@ -20,7 +21,7 @@ from support.recording.analyse_build import HMX, HVX, A, C, Command, Span, copy,
 def _with_types(run: Run, *types: str) -> Run:
     rows = run.commands.rows.copy()
     rows["macs"] = 1
-    return replace(run, commands=replace(run.commands, rows=rows, types=types))
+    return with_meaning(replace(run, commands=replace(run.commands, rows=rows, types=types)))
 
 
 @pytest.mark.parametrize(
@@ -33,9 +34,12 @@ def _with_types(run: Run, *types: str) -> Run:
     ],
 )
 def test_advice_on_a_slow_op_names_what_the_run_leaves_open(types: str, cores: int, action: str) -> None:
-    run = run_of([Span(0, 0, 100, op=0, command=0)], ops=(A,), commands=[Command(0)])
-    run = replace(_with_types(run, types), info=replace(run.info, cores=cores))
+    run = _with_types(run_of([Span(0, 0, 100, op=0, command=0)], ops=(A,), commands=[Command(0)]), types)
+    run = replace(run, info=replace(run.info, cores=cores))
     assert finding(run, "slow-op").action == action
+    assert ("commands" in run.info.classified) is (types == "float16")
+    shown = replace(run, commands=replace(run.commands, types=("float32",)))  # from here on the word is for people
+    assert finding(shown, "slow-op").action == action
 
 
 def test_a_block_on_two_engines_names_both() -> None:

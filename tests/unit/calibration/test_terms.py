@@ -17,7 +17,7 @@ from opscope.estimate.precision import in_precision, with_precision
 from opscope.machine import catalogue
 from opscope.machine.catalogue import with_figures
 from opscope.machine.corners import is_rate
-from opscope.machine.target import Figure, Target
+from opscope.machine.target import Figure, Holds, Target
 from opscope.readers import graph_of
 from support.estimate.measured_rows import make_networks, seconds_on
 
@@ -71,6 +71,18 @@ def test_at_the_figures_of_a_target_terms_say_what_the_estimator_says(
             assert seconds[0] == pytest.approx(latency, rel=1e-9)
             compared += 1
     assert compared
+
+
+def test_an_engine_that_is_called_like_a_memory_adds_nothing_to_it(models: dict[str, Path]) -> None:
+    target = catalogue.load("hexagon")
+    shared = target.home(Holds.CONSTANTS).name
+    first, *others = target.engines
+    layout = target.layout and replace(target.layout, engines=(shared,))
+    other = replace(target, engines=(replace(first, name=shared), *others), layout=layout)
+    for model in models.values():
+        (found, _), (known, _) = terms(other, model), terms(target, model)
+        logs = np.zeros((1, len(fitted_keys(target))))
+        assert found.total(logs)[0] == pytest.approx(known.total(logs)[0])
 
 
 @pytest.mark.parametrize("seed", range(4))

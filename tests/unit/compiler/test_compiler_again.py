@@ -78,6 +78,24 @@ def test_other_cores_and_types_are_as_if_nothing_was_compiled_before(kb: int) ->
         assert encode_program(again.compile(machine, OPTIONS)) == encode_program(fresh)
 
 
+def test_a_target_without_a_kernel_is_as_if_nothing_was_compiled_before_for_one_with_it() -> None:
+    """Masks are added inside the softmax where an engine has the kernel for both."""
+    draw, target = Sketch(dtype=DType.F16), targets.load("aic100-std")
+    masked = draw.op("add", (draw.same("relu", draw.input(1, 4, 8, 16)), draw.input(1, 1, 8, 16)), (1, 4, 8, 16))
+    graph = draw.graph(draw.same("softmax", masked, axes=(3,)))
+    without = replace(
+        target,
+        engines=tuple(
+            replace(each, kernels={kind: figure for kind, figure in each.kernels.items() if kind != "masked_softmax"})
+            for each in target.engines
+        ),
+    )
+    again = Compiler(graph)
+    for machine in (Machine(target), Machine(without), Machine(target)):
+        fresh = compile_graph(graph, machine, OPTIONS)
+        assert encode_program(again.compile(machine, OPTIONS)) == encode_program(fresh)
+
+
 def test_a_corner_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered, run = [], Lowering.run
 

@@ -8,6 +8,7 @@ import pytest
 
 from opscope.core.errors import ProgramError, TargetError
 from opscope.core.meaning import Carries
+from opscope.estimate.cost import LAUNCH, Resource
 from opscope.estimate.price import Machine, price
 from opscope.graph.graph import DType, Graph
 from opscope.machine import catalogue as targets
@@ -89,8 +90,9 @@ def test_the_estimate_divides_the_work_among_the_units() -> None:
     assert engine is not None
     one = price(placed.task, engine, Machine(TORQ)).by_resource()
     four = price(placed.task, replace(engine, units=4), Machine(TORQ)).by_resource()
-    assert one["Slice"] == pytest.approx(2 * four["Slice"])
-    assert four["launch"] > one["launch"]  # each has descriptors of its own
+    slices = Resource.of_engine(engine)
+    assert one[slices] == pytest.approx(2 * four[slices])
+    assert four[LAUNCH] > one[LAUNCH]  # each has descriptors of its own
 
 
 def apart() -> Program:

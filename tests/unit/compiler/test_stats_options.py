@@ -31,6 +31,10 @@ def test_the_events_of_the_vendors_page_work() -> None:
     assert (options.level, options.recipe) == (40, "")
 
 
+def test_events_say_which_part_of_a_core_they_tell_about() -> None:
+    assert stats_for(pmu_events="3F,200,220").blocks() == {0x3F: "", 0x200: "HMX", 0x220: "DMA"}
+
+
 @pytest.mark.parametrize("recipe", ["AxiRd", "AxiWr", "AxiRdWr", "KernelUtil", "HmxMacs"])
 def test_a_recipe_is_a_set_of_events(recipe: str) -> None:
     options = stats_for(pmu_recipe=recipe, stats_level=100, ddr_stats=True)

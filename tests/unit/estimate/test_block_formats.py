@@ -92,7 +92,7 @@ def test_converting_weights_costs_the_vector_engine_and_goes_on_beside_the_produ
     assert work_of(graph.ops[0], graph).unpacked_bytes == 1024 * 1024 * 2
     (slow,) = estimate(graph, with_kernel(31.8)).layers
     assert slow.cost is not None
-    assert {part.resource: part.cycles for part in slow.cost.parts}["vector"] == pytest.approx(2048 * 31.8)
+    assert {part.resource.name: part.cycles for part in slow.cost.parts}["vector"] == pytest.approx(2048 * 31.8)
     assert (slow.cycles, slow.bound) == (pytest.approx(2048 * 31.8), "vector")
     (fast,) = estimate(graph, with_kernel(0.1)).layers
     assert (fast.cycles, fast.bound) == (pytest.approx(2048 * 1024 / 1000), "matrix")  # they enter it as floats

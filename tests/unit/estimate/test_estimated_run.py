@@ -140,14 +140,13 @@ def test_the_verdict_is_the_sum_of_what_costs_are_made_of(recipe: Recipe, target
     report = api.report(model, target, advise=False)
     run = with_breakdown(run_of(report))
     told: dict[str, float] = {"launch": report.call_s}
-    outer = {"transfer", *(memory.name for memory in report.target.memories if memory.is_outer)}
     for layer in report.layers:
         assert layer.cost is not None
         work = what_kind_does(layer.kind).label
         for part in layer.cost.binding():
-            word = {"dispatch": "launch", "exchange": "link"}.get(part.resource, part.resource)
+            word = {"dispatch": "launch", "exchange": "link"}.get(part.resource.name, part.resource.name)
             if word not in {"launch", "link", "layout"}:
-                slow = part.resource in outer and work == "compute"
+                slow = part.resource.is_outer and work == "compute"
                 word = "memory" if slow else "unknown" if work == "host" else work
             told[word] = told.get(word, 0.0) + part.cycles * (layer.trips or 1) / run.info.clocks_hz["core"]
     shown = {row.cause: row.ns for row in run.summary.breakdown}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from opscope.estimate.cost import Resource, Role
 from opscope.estimate.estimator import estimate
 from opscope.estimate.kernels import Extents, padding
 from opscope.estimate.price import Machine, price_call
@@ -90,8 +91,10 @@ def test_operands_beyond_the_share_of_one_op_stream_through_local_memory() -> No
     draw = Sketch()
     graph = draw.graph(draw.same("relu", draw.same("exp", draw.input(1, 256))))  # 1 KB in, 1 KB out
 
+    ram = Resource(Role.OUTER, "RAM")
+
     def outer(share: float | None) -> float:
-        return sum(cost.by_resource().get("RAM", 0) for cost, _ in estimate(graph, Machine(with_local(share))).costs)
+        return sum(cost.by_resource().get(ram, 0) for cost, _ in estimate(graph, Machine(with_local(share))).costs)
 
     assert outer(0.1) > outer(0.9) == outer(None)
 

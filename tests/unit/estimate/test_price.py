@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from opscope.core.meaning import Does
 from opscope.core.units import Cycles
-from opscope.estimate.cost import EXCHANGE, Cost, Part
+from opscope.estimate.cost import EXCHANGE, LAUNCH, TRANSFER, Cost, Part, Resource, Role, labels
 from opscope.estimate.estimator import estimate
 from opscope.estimate.placement import Placement
 from opscope.estimate.price import Machine, Task, energy_of, engine_cycles, price
@@ -25,12 +26,42 @@ def task(engine_: Engine, work: Work, *, kind: str = "conv", traffic: dict[str, 
 
 
 def test_parts_that_overlap_hide_behind_the_longest_and_the_rest_adds_up() -> None:
-    cost = Cost((Part("mac", Cycles(70)), Part("RAM", Cycles(100)), Part("launch", Cycles(5), overlaps=False)))
-    assert (cost.total, cost.bound) == (105, "RAM")
+    mac, ram = Resource(Role.ENGINE, "mac"), Resource(Role.OUTER, "RAM")
+    cost = Cost((Part(mac, Cycles(70)), Part(ram, Cycles(100)), Part(LAUNCH, Cycles(5), overlaps=False)))
+    assert (cost.total, cost.bound) == (105, ram)
+
+
+def test_what_is_called_alike_is_not_the_same() -> None:
+    engine_, memory_ = Resource(Role.ENGINE, "launch"), Resource(Role.OUTER, "launch")
+    work = [Part(engine_, Cycles(70)), Part(memory_, Cycles(100))]
+    cost = Cost((*work, Part(LAUNCH, Cycles(5), overlaps=False)))
+    assert (cost.total, cost.bound) == (105, memory_)
+    assert cost.by_resource() == {engine_: 70, memory_: 100, LAUNCH: 5}
+    assert cost.spent(Does.COMPUTE) == {Does.LAUNCH: 5, Does.COMPUTE: 100}
+
+
+@pytest.mark.parametrize("names", [("mac", "RAM"), ("RAM", "mac")])
+def test_of_parts_that_take_as_long_the_first_binds_whatever_they_are_called(names: tuple[str, str]) -> None:
+    first, second = Resource(Role.ENGINE, names[0]), Resource(Role.OUTER, names[1])
+    cost = Cost((Part(first, Cycles(70)), Part(second, Cycles(70))))
+    assert [part.resource for part in cost.binding()] == [cost.bound] == [first]
+
+
+def test_people_are_told_the_role_of_what_shares_its_name() -> None:
+    ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
+    plain = labels(target(engine("cpu"), memories=(ram,)))
+    assert {label for resource, label in plain.items() if label != resource.name} == set()
+    shared = labels(target(engine("launch"), engine("RAM"), memories=(ram,)))
+    assert [label for resource, label in shared.items() if label != resource.name] == [
+        "launch (engine)",
+        "RAM (engine)",
+        "RAM (memory)",
+    ]
+    assert shared[TRANSFER] == "transfer"
 
 
 def test_an_op_without_parts_costs_nothing_and_is_bound_by_nothing() -> None:
-    assert (Cost().total, Cost().bound) == (0, "")
+    assert (Cost().total, Cost().bound) == (0, None)
 
 
 def test_macs_run_at_the_rate_of_their_type_times_the_efficiency() -> None:
@@ -53,7 +84,7 @@ def test_lanes_share_the_work_but_not_the_launch() -> None:
     unit = engine(launch_cycles=figure(10))
     machine = Machine(target(unit, cores=4, devices=2), devices=2, cores=4)
     cost = price(task(unit, Work(macs=800)), unit, machine)
-    assert {part.resource: part.cycles for part in cost.parts} == {"cpu": 100, "launch": 10}
+    assert {part.resource.name: part.cycles for part in cost.parts} == {"cpu": 100, "launch": 10}
     assert cost.total == 110
 
 
@@ -84,7 +115,7 @@ def test_a_memory_without_a_bandwidth_takes_no_part() -> None:
     ram = memory("RAM", Holds.ACTIVATIONS, Holds.CONSTANTS)
     unit = engine()
     cost = price(task(unit, Work(macs=5), traffic={"RAM": 1000}), unit, Machine(target(unit, memories=(ram,))))
-    assert [part.resource for part in cost.parts] == ["cpu"]
+    assert [part.resource for part in cost.parts] == [Resource.of_engine(unit)]
 
 
 def test_energy_is_arithmetic_plus_bytes() -> None:
@@ -125,8 +156,8 @@ def test_cores_with_images_of_their_own_take_what_one_takes_for_its_share() -> N
     assert fewer.cost is not None
     assert uneven.cost is not None
     own = {part.resource: part.cycles for part in one.cost.parts}
-    assert {part.resource: part.cycles for part in shared.cost.parts if part.resource != "DDR"} == pytest.approx(
-        {resource: cycles for resource, cycles in own.items() if resource != "DDR"}
+    assert {part.resource: part.cycles for part in shared.cost.parts if part.resource.name != "DDR"} == pytest.approx(
+        {resource: cycles for resource, cycles in own.items() if resource.name != "DDR"}
     )
     assert EXCHANGE not in own
     assert fewer.cost.total == pytest.approx(shared.cost.total)  # a core has one image fewer

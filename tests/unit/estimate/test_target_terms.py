@@ -47,7 +47,7 @@ def cycles(
         chip = replace(chip, memories=(ram,))
     (layer,) = estimate(graph, Machine(chip)).layers
     assert layer.cost is not None
-    return layer.cost.by_resource()
+    return {resource.name: cycles for resource, cycles in layer.cost.by_resource().items()}
 
 
 def test_the_output_stage_applies_activations_and_a_table_is_slower() -> None:

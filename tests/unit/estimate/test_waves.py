@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.estimate.cost import DISPATCH, LAUNCH, LAYOUT
+from opscope.estimate.cost import DISPATCH, LAUNCH, LAYOUT, Resource
 from opscope.estimate.estimator import estimate
 from opscope.estimate.kernels import Extents, waves
 from opscope.estimate.price import Machine
@@ -79,7 +79,7 @@ def test_a_host_that_starts_ops_one_by_one_hides_behind_long_ones_only() -> None
     unit = engine(dispatch_seconds=figure(1e-3), launch_cycles=figure(7))  # 1,000 cycles at 1 MHz
     short, long = (estimate(product(rows, 10, 10), Machine(target(unit))).costs[0][0] for rows in (1, 100))
     assert (short.bound, short.total) == (DISPATCH, 1007)
-    assert (long.bound, long.total) == ("cpu", 10_007)
+    assert (long.bound, long.total) == (Resource.of_engine(unit), 10_007)
     assert short.by_resource()[LAUNCH] == 7
 
 

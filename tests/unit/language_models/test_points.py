@@ -16,6 +16,7 @@ from opscope.language_models.config import load
 from opscope.language_models.decoder import Routing, Step, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph, repeated_graph
 from opscope.language_models.decoder_parts import expected_experts, touched_experts
+from opscope.language_models.estimated_step import estimated_step
 from opscope.language_models.memory import cache_bytes
 from opscope.language_models.point import Point
 from opscope.language_models.points import Estimator, Serving, as_held, as_run, find_points
@@ -50,6 +51,29 @@ def test_ranges_hold_their_value_and_every_phase_says_what_binds_it(target: str)
         assert phase.bound in {"compute", "memory", "launch", "layout", "host"}
         assert sum(phase.shares.values()) == pytest.approx(1)
     assert {"attention", "feed-forward", "head", "cache"} <= set(found.decode.shares)
+
+
+@pytest.mark.parametrize("names", [("launch", "memory"), ("memory", "launch"), ("exchange", "exchange")])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_binds_a_phase_does_not_depend_on_what_parts_of_a_target_are_called(
+    target: str, names: tuple[str, str]
+) -> None:
+    chip = catalogue.load(target)
+    memories, engines = (
+        {part.name: f"{word}{n or ''}" for n, part in enumerate(parts)}
+        for word, parts in zip(names, (chip.memories, chip.engines), strict=True)
+    )
+    layout = chip.layout and replace(chip.layout, engines=tuple(engines[each] for each in chip.layout.engines))
+    other = replace(
+        chip,
+        memories=tuple(replace(each, name=memories[each.name]) for each in chip.memories),
+        engines=tuple(replace(each, name=engines[each.name]) for each in chip.engines),
+        layout=layout,
+    )
+    step = decode(1, 1024)
+    known, found = (estimated_step(small(), step, F16, use_machine(each)) for each in (chip, other))
+    assert known.bounds
+    assert (found.bounds, found.seconds) == (known.bounds, known.seconds)
 
 
 @pytest.mark.parametrize("target", TARGETS)

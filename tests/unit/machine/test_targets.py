@@ -165,6 +165,12 @@ def test_two_engines_of_one_name_are_refused() -> None:
     assert "key engines[1].name: 'cpu' is taken; expected a name of its own" in refusal(GOOD + engine)
 
 
+def test_two_routes_of_one_name_are_refused() -> None:
+    rate = 'bytes_per_second = { value = 1, source = "sheet" }'
+    routes = "".join(f'[[routes]]\nname = "dma"\ncarries = "{way}"\n{rate}\n' for way in ("read", "write"))
+    assert "key routes[1].name: 'dma' is taken; expected a name of its own" in refusal(GOOD + routes)
+
+
 def test_both_kinds_of_bandwidth_at_once_are_refused() -> None:
     both = 'bytes_per_second = { value = 1, source = "sheet" }\nbytes_per_cycle = { value = 1, source = "sheet" }\n'
     assert "has both bytes_per_second and bytes_per_cycle; expected one" in refusal(GOOD + both)

@@ -20,7 +20,7 @@ from opscope.readers.tflite.schema import BUILTINS
 from opscope.recording.build import to_run
 from opscope.recording.classify import classified_summary, does_of_command, does_of_work, operand_of
 from opscope.recording.folder_reader import read_run
-from opscope.recording.recording import Recording
+from opscope.recording.recording import OpRecord, Placed, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage, LaneTotal, Latency, Summary
 from opscope.zoo import Recipe, make
@@ -198,3 +198,42 @@ def test_stages_of_old_runs_mean_what_ours_do_and_those_of_tools_what_their_word
         ("unknown", "host"),
     ]
     assert classified_summary(Summary(Latency(5, None, None, "measured"), None, 1, host=found), ()).host == found
+
+
+def placed_run(*ops: OpRecord) -> Run:
+    recording = Recording("tool", Provenance.MEASURED, empty_trace(Provenance.MEASURED), ops)
+    return to_run(recording, command=(), created="", sha256=None)
+
+
+def test_an_engine_that_is_called_like_a_cpu_is_none_where_the_source_says_who_runs_an_op() -> None:
+    on_npu = OpRecord("a", "Conv", time_ns=90, engines=("CPU-coupled NPU",), placed=Placed.ACCELERATOR)
+    on_cpu = OpRecord("b", "Conv", time_ns=10, engines=("core complex",), placed=Placed.CPU)
+    known = replace(on_npu, does=Does.COMPUTE), replace(on_cpu, does=Does.COMPUTE)
+    for ops, told in (((on_npu, on_cpu), ("summary",)), (known, ())):
+        run = placed_run(*ops)
+        assert {op.name: op.on_cpu for op in run.summary.ops} == {"a": False, "b": True}
+        assert run.info.classified == told  # what they do is told from words, who runs them is not
+        found = analyse(run)
+        assert (found.bound, [each.ops for each in found.findings if each.id == "cpu-fallback"]) == (
+            "compute",
+            [("b",)],
+        )
+
+
+def test_who_runs_an_op_is_told_from_the_word_for_its_engine_where_nobody_says_it_and_is_marked() -> None:
+    run = placed_run(
+        OpRecord("a", "Conv", time_ns=90, engines=("NPU",), does=Does.COMPUTE),
+        OpRecord("b", "Conv", time_ns=10, engines=("CPU",), does=Does.COMPUTE),
+    )
+    assert {op.name: op.on_cpu for op in run.summary.ops} == {"a": False, "b": True}
+    assert run.info.classified == ("summary",)
+
+
+@pytest.mark.parametrize(("on_cpu", "told"), [(True, ()), (None, ("summary",))])
+def test_what_somebody_put_in_runs_where_its_source_says(on_cpu: bool | None, told: tuple[str, ...]) -> None:
+    run = placed_run(
+        OpRecord("a", "Conv", time_ns=90, engines=("NPU",), does=Does.COMPUTE, placed=Placed.ACCELERATOR),
+        OpRecord("b", "Cast", engines=("CPU",), does=Does.LAYOUT, placed=Placed.INSERTED, on_cpu=on_cpu),
+    )
+    assert {op.name: op.on_cpu for op in run.summary.ops} == {"a": False, "b": True}
+    assert run.info.classified == told

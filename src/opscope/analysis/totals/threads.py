@@ -153,15 +153,14 @@ def _first_thread(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def active_rows(program: Program, rows: tuple[PmuRow, ...]) -> tuple[ActiveRow, ...]:
     """Share of the counted cycles in which a group was at work, where both were counted."""
-    counts = dict(zip(program.stats.events, program.stats.event_counts, strict=False))
+    counts, blocks = dict(zip(program.stats.events, program.stats.event_counts, strict=False)), program.stats.blocks()
     rows = tuple(row for row in rows if row.value is not None)
     cycles = {(row.core, row.thread): row.value or 0 for row in rows if counts.get(row.event) == "cycles"}
     found: dict[tuple[int, str], list[int]] = {}
     for row in rows:
         what, _, group = counts.get(row.event, "").partition(":")
         if what in ACTIVE_COUNTS and group and (row.core, row.thread) in cycles:
-            block = row.name.removesuffix("_ACTIVE") if row.name.endswith("_ACTIVE") else group
-            sums = found.setdefault((row.core, block), [0, 0])
+            sums = found.setdefault((row.core, blocks[row.event]), [0, 0])
             sums[0] += row.value or 0
             sums[1] += cycles[row.core, row.thread]
     return tuple(

@@ -15,7 +15,6 @@ from ...recording.host_times import HostTimes, Metric, RunStatistics
 from ...recording.unknown import in_a_line, unknown_of
 
 _TIME = "ExecTimeUs"
-_ACTIVE = "_ACTIVE"  # suffix of events that count the cycles of a block at work
 _MEGA, _GIGA = 1e6, 1e9
 
 
@@ -59,10 +58,11 @@ def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     stats = program.stats
+    blocks = stats.blocks()
     for number, name, counts in zip(stats.events, stats.event_names, stats.event_counts, strict=True):
         if counts.partition(":")[0] in ACTIVE_COUNTS:
             share = float(np.mean([_active_share(capture, number) for capture in captures]))
-            found[f"{name.removesuffix(_ACTIVE)}ActivePct"] = 100 * share
+            found[f"{blocks[number] or name}ActivePct"] = 100 * share
     if stats.ddr:
         moved = sum(map(_ddr_bytes, captures))
         seconds = max(1, *map(exec_ticks, captures)) / captures[0].stats_hz

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.units import Cycles
 from ...machine.target import Figure, Memory, Target
-from ..cost import DECODE, TRANSFER, Part
+from ..cost import DECODE, TRANSFER, Part, Resource
 
 if TYPE_CHECKING:
     from ..price import Machine, Task
@@ -30,7 +30,9 @@ def _transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
     for size, share in ((plain - written, None), (written, memory.write_efficiency), *others):
         if cycles := memory_cycles(memory, size, machine) / (1.0 if share is None else share.value):
             figures = (memory.bytes_per_cycle, memory.bytes_per_second, memory.efficiency, share)
-            parts.append(Part(memory.name, Cycles(cycles), figures=tuple(f for f in figures if f is not None)))
+            parts.append(
+                Part(Resource.of_memory(memory), Cycles(cycles), figures=tuple(f for f in figures if f is not None))
+            )
     return parts
 
 
@@ -66,7 +68,7 @@ def _core_transfers(task: Task, memory: Memory, machine: Machine) -> list[Part]:
     if not queued:
         return [Part(TRANSFER, Cycles(cycles), figures=(rate,))]
     more = cycles - memory_cycles(memory, moved, machine)
-    return [Part(memory.name, Cycles(more), figures=(rate,))] if more > 0 else []
+    return [Part(Resource.of_memory(memory), Cycles(more), figures=(rate,))] if more > 0 else []
 
 
 def uneven_tiles(task: Task, machine: Machine, units: int) -> float:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...core.units import Bytes, Cycles
 from ...estimate.build_report import model_facts
-from ...estimate.cost import Cost, Part
+from ...estimate.cost import Cost, Part, Resource
 from ...estimate.estimator import why_withheld
 from ...estimate.memory import Buffer, live_bytes
 from ...estimate.price import Machine
@@ -121,7 +121,7 @@ def _layer(index: int, op: Op, graph: Graph, machine: Machine, live: int) -> Lay
         dtype=graph.tensors[op.outputs[0]].dtype.label if op.outputs and op.outputs[0] != ABSENT else "",
         macs=macs,
         element_ops=0,
-        cost=None if cycles is None else Cost((Part(engine.name, Cycles(cycles)),)),
+        cost=None if cycles is None else Cost((Part(Resource.of_engine(engine), Cycles(cycles)),)),
         cycles=cycles,
         latency_s=latency,
         energy_j=joules,

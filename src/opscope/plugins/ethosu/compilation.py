@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from ...backends.process import Ended, run
 from ...core.errors import ModelError, UsageError, printable
 from ...readers import read_model
-from ...recording.recording import OpRecord, Recording
+from ...recording.recording import OpRecord, Placed, Recording
 from .importer import VelaLayers, VelaSummary
 from .options import INSTALL, PACKAGE, VelaOptions
 
@@ -178,4 +178,4 @@ def _left_to_cpu(model: Path, compiled: Path) -> Iterator[tuple[OpRecord, Row]]:
     tops = (op for op in before.ops if not op.scope)
     for number, op in enumerate(tops):
         if any(before.tensors[place].name in kept for place in op.outputs):
-            yield OpRecord(op.name, op.type, engines=("CPU",)), Row(number, None)
+            yield OpRecord(op.name, op.type, placed=Placed.CPU, engines=("CPU",)), Row(number, None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from ...core.errors import ImportFileError, printable
 from ...core.provenance import Provenance
 from ...importers.reading import Unread, number_in, numbered, whole_in
-from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Recording, ResourceCycles
+from ...recording.recording import CLOCK, LATENCY, Check, Metric, OpRecord, Placed, Recording, ResourceCycles
 
 TOOL = "Vela"
 TOTAL = "cycles"
@@ -119,6 +119,7 @@ def _op(row: dict[str, str]) -> OpRecord:
     return OpRecord(
         row.get("Name", ""),
         type=row.get("Original Operator", row.get("TFLite_operator", row.get("TFLite Operator", ""))),
+        placed=Placed.UNKNOWN if known else Placed.CPU,
         engines=() if target is None else (target,),
         kernel=row.get("NNG Operator", ""),
         calls=1,

@@ -19,7 +19,7 @@ from ...importers.column_trace import op_totals, timed_ops
 from ...importers.reading import LONGEST_NS, Unread, numbered
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import Samples, Spans
-from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
+from ...recording.recording import LATENCY, Check, Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
 TOOL = "IREE"
@@ -146,7 +146,8 @@ def _spans(events: list[_Record]) -> tuple[Spans, tuple[OpRecord, ...], npt.NDAr
         if event.op == DISPATCH and event.key:
             groups = "x".join(map(str, event.workgroup_count))
             ops.setdefault(
-                event.key, OpRecord(event.key, type=DISPATCH, engines=("CPU",), kernel=event.key, shape=groups)
+                event.key,
+                OpRecord(event.key, type=DISPATCH, placed=Placed.CPU, engines=("CPU",), kernel=event.key, shape=groups),
             )
     position = {name: number for number, name in enumerate(ops)}
     rows = [

@@ -18,22 +18,19 @@ NOWHERE = -1
 _DECORATION = re.compile(r"_token_\d+$|/\w*Fusion\w*/?$|^fused |_nchwc$|_nhwc$|_quant$|_quantized$|/duplicated$")
 _CAST_TENSOR = re.compile(r"^(?:InsertedPrecisionFreeCast_|InsertedCast_|FusedBack_)+")
 _VARIANT = re.compile(r"^(?:Fused|QLinear|Nhwc|Q(?=Gemm|Attention)|DynamicQuantize|Skip|Bias|Fast|Simplified)+")
-_MOVES = frozenset(
-    {
-        "ReorderInput",
-        "ReorderOutput",
-        "Transpose",
-        "Reshape",
-        "Cast",
-        "Identity",
-        "Squeeze",
-        "Unsqueeze",
-        "QuantizeLinear",
-        "DequantizeLinear",
-        "MemcpyFromHost",
-        "MemcpyToHost",
-    }
-)
+REORDERS = frozenset({"ReorderInput", "ReorderOutput"})  # to and from blocks of channels; of no domain but its own
+_MOVES = REORDERS | {
+    "Transpose",
+    "Reshape",
+    "Cast",
+    "Identity",
+    "Squeeze",
+    "Unsqueeze",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "MemcpyFromHost",
+    "MemcpyToHost",
+}
 _NOTHING = frozenset({"Identity", "Dropout"})
 
 

@@ -14,16 +14,19 @@ import msgspec
 import numpy as np
 
 from ...core.columns import Flags, Numbers
+from ...core.meaning import Does
 from ...core.provenance import Provenance
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace
 from ...importers.trace_events import Event, Spans, decode_events
-from ...recording.recording import LATENCY, Metric, OpRecord, Recording
+from ...recording.recording import LATENCY, Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE, Lane, SpanKind
+from .fusion import REORDERS
 from .session_runs import Runs, own_length
 
 RUN = "model_run"
 _NODE_ENDING = "_kernel_time"
+_CPU_PROVIDER = "CPUExecutionProvider"
 _DEVICE = "Kernel"  # category of what a device ran
 _WHOLE = (RUN, "SequentialExecutor::Execute", "ParallelExecutor::Execute")
 _SESSION = ("model_loading_uri", "model_loading_from_saved_proto", "model_loading_array", "session_initialization")
@@ -169,6 +172,8 @@ def _row(name: str, event: Event) -> OpRecord:
     return OpRecord(
         name,
         type=args.op_name or "",
+        does=Does.LAYOUT if args.op_name in REORDERS else Does.UNKNOWN,
+        placed=Placed.CPU if args.provider == _CPU_PROVIDER else Placed.UNKNOWN,
         engines=(args.provider,) if args.provider else (),
         shape=" → ".join(shapes) if all(shapes) else "",
         in_bytes=args.activation_size,

@@ -28,7 +28,7 @@ from ...readers import read_model
 from ...readers.onnx.ops import kind_of
 from ...recording.recording import Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE
-from .fusion import NOWHERE, Mapped, Node, map_nodes
+from .fusion import NOWHERE, REORDERS, Mapped, Node, map_nodes
 from .measurement import Measurement, Times, measure, model_nodes, read_times, top_level
 
 _COUNTS = {
@@ -127,7 +127,8 @@ def node_rows(graph: Graph, mapped: Mapped, found: Measurement, times: Times) ->
             row_of[ran] = len(rows)
             reason = mapped.reasons[ran] or _ran_as(node.type, [ran], times.kernels)
             kind = kind_of(found.domains[ran], node.type)
-            rows.append(times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], kind=kind, reason=reason))
+            row = times.kernels.op_row(node.name, node.type, Placed.INSERTED, [ran], kind=kind, reason=reason)
+            rows.append(replace(row, does=Does.LAYOUT) if node.type in REORDERS else row)
     return tuple(rows), [row_of[ran if whole == NOWHERE else whole] for ran, whole in enumerate(mapped.parts)]
 
 

@@ -17,6 +17,7 @@ from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording, 
 TOOL = "ST Edge AI Core"
 T = TypeVar("T")
 _MS = 1e6
+_ON_CPU = ("NODE_SW", "NODE_SW_HW")
 _MAPPING = {"NODE_SW": "CPU", "NODE_HW": "NPU", "NODE_EC": "NPU", "NODE_SW_HW": "CPU and NPU"}
 HOSTS = re.compile(r"x86|amd64|linux|windows|darwin", re.IGNORECASE)
 
@@ -176,6 +177,7 @@ def _op(node: _Node, sizes: dict[int, _Buffer], estimates: dict[int, _Estimate])
         node.name,
         type=node.description or "",
         engines=tuple(_MAPPING[word] for word in [node.mapping or ""] if word in _MAPPING),
+        on_cpu=None if node.mapping is None else node.mapping in _ON_CPU,
         calls=1,
         kernel=", ".join(node.sw_functions),
         macs=node.macc,

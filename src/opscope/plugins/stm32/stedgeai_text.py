@@ -31,6 +31,7 @@ _END = re.compile(r"model(?:/c-model)?:\s+macc=([\d,]+)(?:/([\d,]+))?")
 _MODEL = "Model name - "
 _DEVICE = "device.desc"
 _EPOCH = re.compile(r"\b(HW|SW|HYBRID|EC)\b")  # of an epoch of the NPU's schedule, in the type of its row
+_ON_CPU = ("SW", "HYBRID")
 _ENGINES = {"HW": "NPU", "EC": "NPU", "SW": "CPU", "HYBRID": "CPU and NPU"}
 _BYTES = re.compile(r"([\d,]+) B\b")
 
@@ -178,6 +179,7 @@ def _timed(match: re.Match[str]) -> OpRecord:
         (rest[2].strip() if rest is not None else "") or f"c-layer {match[1]}",
         type=match[3],
         engines=(_ENGINES[placed[1]],) if placed is not None else (),
+        on_cpu=placed[1] in _ON_CPU if placed is not None else None,
         calls=1,
         time_ns=to_ns(number_in(match[4]), _MS),
         cycles=sum(counts) if counts else None,
@@ -207,7 +209,12 @@ def _ops(found: _Found) -> Iterator[OpRecord]:
         op = found.operations.get(number) or layer or timed
         size = layer.parameter_bytes if layer is not None else None
         yield replace(
-            op, time_ns=timed.time_ns, cycles=timed.cycles, engines=op.engines or timed.engines, parameter_bytes=size
+            op,
+            time_ns=timed.time_ns,
+            cycles=timed.cycles,
+            engines=op.engines or timed.engines,
+            on_cpu=timed.on_cpu,
+            parameter_bytes=size,
         )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TextIO
 
 from ...core.json_files import PRODUCER
 from ...estimate.battery import BatteryLife
+from ...estimate.cost import Resource, labels
 from ...estimate.report import Layer, Report
 from ...graph.graph import ABSENT, Graph
 from ...recording.resources import Footprint, LayerAdvice, Range, Suggestion
@@ -27,6 +29,7 @@ class ReportJson:
 
 def document(report: Report) -> dict[str, object]:
     """The report as plain values, key order as documented."""
+    names = labels(report.target)
     return {
         "schema": SCHEMA,
         "provenance": report.provenance,
@@ -35,7 +38,7 @@ def document(report: Report) -> dict[str, object]:
         "target": _target(report),
         "memory": _memory(report),
         "hardware": _hardware(report),
-        "layers": [_layer(layer, report.graph) for layer in report.layers],
+        "layers": [_layer(layer, report.graph, names) for layer in report.layers],
         "opportunities": _opportunities(report),
         "unknown_ops": [asdict(op) for op in report.unknown_ops],
         "notes": [asdict(note) for note in report.notes],
@@ -134,9 +137,10 @@ def _hardware(report: Report) -> dict[str, object]:
     }
 
 
-def _layer(layer: Layer, graph: Graph) -> dict[str, object]:
+def _layer(layer: Layer, graph: Graph, names: Mapping[Resource, str]) -> dict[str, object]:
     """One entry of `layers`."""
     made = [graph.tensors[tensor].shape for tensor in graph.ops[layer.index].outputs if tensor != ABSENT]
+    found = {} if layer.cost is None else layer.cost.by_resource()
     return {
         "index": layer.index,
         "operator": layer.operator,
@@ -153,7 +157,7 @@ def _layer(layer: Layer, graph: Graph) -> dict[str, object]:
         "accelerated": layer.accelerated,
         "engine": layer.engine,
         "bound": layer.bound or None,
-        "cycles_by_resource": {} if layer.cost is None else layer.cost.by_resource(),
+        "cycles_by_resource": {names[resource]: cycles for resource, cycles in found.items()},
         "traffic_bytes": dict(layer.traffic),
         "dtype": layer.dtype,
         "output_shapes": [None if shape is None else list(shape) for shape in made],

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from ...core.errors import printable
 from ...core.units import UNKNOWN, format_bytes, format_count, format_joules, format_percent, format_seconds
-from ...estimate.cost import CALL
+from ...estimate.cost import CALL, labels
 from ...estimate.report import Layer, Report
 from ...recording.resources import Footprint, LayerAdvice, MemoryStack, OtherPlan, Range, Totals
 from .columns import at_least, bar, battery_line, columns, pairs, unknown_lines, with_origin
@@ -99,8 +99,9 @@ def _bound(report: Report) -> str:
             share = part.cycles / whole if whole else 0.0
             seconds[part.resource] = seconds.get(part.resource, 0.0) + share * (layer.latency_s or 0.0)
     total = sum(seconds.values())
-    ranked = [name for name in sorted(seconds, key=lambda name: -seconds[name]) if seconds[name]]
-    return ", ".join(f"{name} {format_percent(seconds[name] / total, 0)}" for name in ranked[:4]) or UNKNOWN
+    names = labels(report.target)
+    ranked = [each for each in sorted(seconds, key=lambda each: -seconds[each]) if seconds[each]]
+    return ", ".join(f"{names[each]} {format_percent(seconds[each] / total, 0)}" for each in ranked[:4]) or UNKNOWN
 
 
 def _model(report: Report) -> Iterable[str]:

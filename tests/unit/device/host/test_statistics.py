@@ -77,6 +77,18 @@ def test_traffic_bears_the_name_of_the_memory_that_it_is_of() -> None:
     assert {"XRAMTrafficMB", "XRAMBandwidthGBPerSec"} <= set(counted(program, [capture_of(busy=500, read=10**6)]))
 
 
+@pytest.mark.parametrize(
+    ("name", "block", "shown"),
+    [("HMX_ACTIVE", "", "HMX"), ("cycles at work", "", "HMX"), ("DMA_ACTIVE", "matrix", "matrix")],
+)
+def test_a_share_is_called_after_the_block_that_its_event_says_and_not_after_the_event(
+    name: str, block: str, shown: str
+) -> None:
+    program = counting(program_of())
+    stats = replace(program.stats, event_names=("THREAD_CYCLES", name), event_blocks=("", block))
+    assert f"{shown}ActivePct" in counted(replace(program, stats=stats), [capture_of(busy=500)])
+
+
 def test_a_metric_is_mean_extremes_and_deviation() -> None:
     found = metric("x", np.array([1.0, 3.0]))
     assert (found.average, found.least, found.most, found.deviation) == (2.0, 1.0, 3.0, 1.0)

@@ -48,14 +48,14 @@ EXECUTED = (
 )
 
 
-def events(runs: list[Run]) -> list[dict[str, object]]:
+def events(runs: list[Run], executed: tuple[Node, ...] = EXECUTED) -> list[dict[str, object]]:
     """As the runtime writes them: whole microseconds; nodes inside of their run."""
     made: list[dict[str, object]] = [_event("Session", "model_loading_uri", 0, 50)]
     now = 100
     for *lengths, between in runs:
         made.append(_event("Session", "model_run", now, sum(lengths) + between))
         at = now
-        for node, length in zip(EXECUTED, lengths, strict=True):
+        for node, length in zip(executed, lengths, strict=True):
             made.append(_event("Node", f"{node.name}_kernel_time", at, length, op_name=node.type, provider="CPU"))
             at += length
         made.append(_event("Node", "inner_kernel_time", at - 1, 1, op_name="Add", provider="CPU"))
@@ -67,9 +67,17 @@ def _event(category: str, name: str, start: int, length: int, **args: str) -> di
     return {"cat": category, "pid": 1, "tid": 2, "dur": length, "ts": start, "ph": "X", "name": name, "args": args}
 
 
-def measured(path: Path, runs: list[Run], *, warmup: int, samples: tuple[int, ...] = (9000, 7000, 8000)) -> Recording:
-    path.write_text(json.dumps(events(runs)), encoding="utf-8")
-    found = Measurement(OrtProfile().read(path), EXECUTED, ("com.microsoft", "", ""), frozenset(), samples, {})
+def measured(
+    path: Path,
+    runs: list[Run],
+    *,
+    warmup: int,
+    samples: tuple[int, ...] = (9000, 7000, 8000),
+    executed: tuple[Node, ...] = EXECUTED,
+    domains: tuple[str, ...] = ("com.microsoft", "", ""),
+) -> Recording:
+    path.write_text(json.dumps(events(runs, executed)), encoding="utf-8")
+    found = Measurement(OrtProfile().read(path), executed, domains, frozenset(), samples, {})
     return assemble(Path("net.onnx"), graph(), Measuring(warmup=warmup, repeats=len(runs)), found, level="all")
 
 
@@ -100,6 +108,19 @@ def test_what_nodes_do_is_told_by_their_kinds_and_read_from_no_word(tmp_path: Pa
         ("add", "compute"),
         ("transpose", "layout"),
     ]
+    run = to_run(result, command=(), created="", sha256=None)
+    assert run.info.classified == ()
+    assert set(run.trace.spans["does"][run.trace.spans["op"] == 5].tolist()) == {Does.LAYOUT}
+
+
+@pytest.mark.parametrize("type_", ["ReorderInput", "ReorderOutput"])
+def test_what_the_runtime_puts_in_to_reorder_channels_changes_a_layout_and_no_word_says_so(
+    type_: str, tmp_path: Path
+) -> None:
+    executed = (EXECUTED[0], Node(type_, type_, ("relu:out",), ("moved",)), EXECUTED[2])
+    domains = ("com.microsoft", "com.microsoft.nchwc", "")
+    result = measured(tmp_path / "p.json", HAND, warmup=1, executed=executed, domains=domains)
+    assert [(node.placed, node.does) for node in result.ops if node.type == type_] == [(Placed.INSERTED, Does.LAYOUT)]
     run = to_run(result, command=(), created="", sha256=None)
     assert run.info.classified == ()
     assert set(run.trace.spans["does"][run.trace.spans["op"] == 5].tolist()) == {Does.LAYOUT}

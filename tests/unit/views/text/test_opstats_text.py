@@ -130,6 +130,13 @@ def test_counters_of_outer_memory_bear_its_name() -> None:
     assert not re.search(r"DDR (read|write) bytes|DDRTraffic|DDRBandwidth", text)
 
 
+def test_a_share_at_work_is_called_after_the_block_of_its_event() -> None:
+    stats = replace(EVENTS, event_names=("THREAD_CYCLES", "DMA_ACTIVE"), event_blocks=("", "matrix"))
+    assert re.search(r"^c00 matrixActivePct: +\d+\.\d\d$", rendered(summary_of(stats)), re.M)
+    older = replace(EVENTS, event_names=("THREAD_CYCLES", "at work"))  # the group that it counts
+    assert re.search(r"^c00 HMXActivePct: +\d+\.\d\d$", rendered(summary_of(older)), re.M)
+
+
 def test_counters_of_the_pmu_of_ddr_and_of_single_ops_are_printed() -> None:
     text = rendered(summary_of(EVENTS))
     assert re.search(r"^c00t4 PMU 0x200 HMX_ACTIVE: +\d+$", text, re.M)

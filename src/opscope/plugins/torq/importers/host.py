@@ -12,7 +12,7 @@ from ....core.columns import Numbers, places, rising
 from ....core.meaning import Does
 from ....importers.column_trace import MOST_OPS, SpanColumns, column_trace, op_totals, timed_ops
 from ....importers.expected_causes import NOT_DIVIDED
-from ....recording.recording import LATENCY, Metric, OpRecord, Recording
+from ....recording.recording import LATENCY, Metric, OpRecord, Placed, Recording
 from ....recording.trace import NONE, Lane, SpanKind
 from ..annotate.annotated import ActionTimes
 from ..manifest import HOST_LOGS
@@ -168,6 +168,7 @@ def _op(log: ActionTimes, row: int) -> OpRecord:
     return OpRecord(
         name,
         type="job" if on_device else kind,
+        placed=Placed.ACCELERATOR if on_device else Placed.CPU,
         engines=("NPU" if on_device else "host",),
         covers=(name,) if place >= 0 else (),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,16 @@ from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Findings
 from ..recording.recording_file import RECORDING_FILE, decode_recording
-from ..recording.run import Run, RunInfo, graph_edges
+from ..recording.run import RunInfo, graph_edges
 from ..workflows.model_compiler import ModelCompiler
-from ..workflows.record import Recorded, recorded, run_of
+from ..workflows.record import Recorded, analysis_of, recorded
 from ..workflows.retained_state import with_state
 from ..workflows.simulated_run import Keys, Step, compile_options, range_ns, run_program, with_options, with_range
 from .profile_model import COMPILING, Request
 from .trials import MOST_COMPILED, run_trials
+
+if TYPE_CHECKING:
+    from ..analysis.run_analysis import RunAnalysis
 
 
 def simulate_model(request: Request, *, step: Step) -> Recorded:
@@ -49,12 +53,12 @@ def simulate_model(request: Request, *, step: Step) -> Recorded:
         step("finding the range")
         span = range_ns(compiler, request.target, request.options)
         recording = replace(recording, totals=with_range(recording.totals, *span))
-    run = run_of(recording, command=request.command, created=request.created, sha256=fingerprint)
-    findings = _findings(run, program, compiler, request, step)
+    analysis = analysis_of(recording, command=request.command, created=request.created, sha256=fingerprint)
+    findings = _findings(analysis, program, compiler, request, step)
     findings = replace(findings, notes=(*findings.notes, *recording.notes))
     step("writing")
     return recorded(
-        run,
+        analysis,
         findings,
         recording,
         request.folder,
@@ -99,14 +103,16 @@ def _program(
     return with_state(compiler.graph(options), program, options), graph_edges(plan.graph)
 
 
-def _findings(run: Run, program: Program, compiler: ModelCompiler, request: Request, step: Step) -> Findings:
+def _findings(
+    analysis: RunAnalysis, program: Program, compiler: ModelCompiler, request: Request, step: Step
+) -> Findings:
     """The findings of a run, with the simulated gain of smaller causes and of changes that could be made."""
     from ..analysis.analyse import analyse
     from .changes import with_predictions
 
     step("analysing")
-    findings = analyse(run)
-    device_ns = run.summary.latency.value_ns
+    findings = analyse(analysis)
+    device_ns = analysis.run.summary.latency.value_ns
     if device_ns is None or not request.trials:  # with a cost that is not known, no change can be said to be faster
         return findings
     findings = with_predictions(findings, program, device_ns=device_ns)
@@ -132,7 +138,7 @@ def _reuse_run(folder: Path) -> Recorded:
     from ..recording.folder_reader import read_run
     from ..workflows.analysing import current_findings
 
-    run = with_known_breakdown(read_run(folder))
+    run = with_known_breakdown(read_run(folder)).run
     shown = [name for name in ("report.html", "trace.json", "trace.pftrace") if (folder / name).exists()]
     raw = (folder / RECORDING_FILE).read_bytes()
     recording = decode_recording(raw, run, source=str(folder / RECORDING_FILE))

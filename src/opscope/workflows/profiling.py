@@ -144,6 +144,7 @@ def backend_states() -> tuple[BackendState, ...]:
 
 def chrome_trace(recording: Recording) -> bytes:
     """The timeline for chrome://tracing and Perfetto."""
+    from ..analysis.run_analysis import RunAnalysis
     from ..recording.build import to_run
     from .record import trace_json
 
@@ -152,7 +153,7 @@ def chrome_trace(recording: Recording) -> bytes:
             f"--output-chrome-trace: backend {recording.maker} has no timeline of {recording.target}; expected a part "
             "that it knows (see `opscope doctor`), or kernels that can be timed one by one"
         )
-    return trace_json(to_run(recording, command=(), created="", sha256=None))
+    return trace_json(RunAnalysis(to_run(recording, command=(), created="", sha256=None)))
 
 
 def summary_file(recording: Recording, name: str, form: str) -> bytes:

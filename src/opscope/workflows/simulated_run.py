@@ -102,13 +102,12 @@ def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Reco
 
 def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
     from ..analysis.totals.summarise import summarise, timeline
+    from ..analysis.totals.work import Work
     from ..decode import merge_traces
 
     pairs = list(execution.device_traces(execution.capture(row), waits_of_threads=True))
-    merged = merge_traces([trace for _, trace in pairs])
-    captures = {capture.device: capture for capture, _ in pairs}
-    index = execution.program_index
-    return timeline(merged, index), summarise(merged, captures, index)
+    work = Work.of(merge_traces([trace for _, trace in pairs]), execution.program_index)
+    return timeline(work), summarise(work, {capture.device: capture for capture, _ in pairs})
 
 
 def _with_host(summaries: list[Summary], rows: Rows) -> Summary:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from opscope.analysis.analyse import analyse
 from opscope.changes.changes import with_predictions
 from opscope.compiler import compile_graph
 from opscope.compiler.performance_warnings import performance_warnings
@@ -28,11 +27,12 @@ from opscope.program.program import NO_OP, NO_ROUTE, OP_LEVEL, Group, Program
 from opscope.recording.finding import Finding, Findings
 from opscope.recording.run import Run
 from opscope.workflows.estimating import analysed_run
-from opscope.workflows.record import run_of
+from opscope.workflows.record import analysis_of
 from opscope.workflows.simulated_run import run_program
 from support.build import Sketch, mobilenet
 from support.compiler.build import build
 from support.plugins.importer_samples import SAMPLES
+from support.recording.analyse_build import analyse
 
 ALL = list(targets.catalogue())
 SIMULATED = [name for name in ALL if targets.load(name).is_compilable]
@@ -124,7 +124,7 @@ def program_of(target: Target, graph: Graph) -> Program:
 def told(target: Target, graph: Graph) -> Told:
     program = program_of(target, graph)
     recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=1), step=lambda _: None)
-    run = run_of(recording, command=(), created="", sha256=None)
+    run = analysis_of(recording, command=(), created="", sha256=None).run
     assert not run.info.classified  # our own device says what everything does
     found = analyse(run)
     return _told(_predicted(run, found, program), run, target, numbered(target, program.groups))
@@ -227,7 +227,7 @@ def test_one_word_for_all_commands_changes_neither_a_run_nor_a_warning(name: str
 def test_whatever_stages_of_the_host_are_called_a_run_says_the_same() -> None:
     program = program_of(targets.load("aic100-std"), network(quantised=False))
     recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=4), step=lambda _: None)
-    run = run_of(recording, command=(), created="", sha256=None)
+    run = analysis_of(recording, command=(), created="", sha256=None).run
     words = {stage.name: f"{word} {n}" for n, (stage, word) in enumerate(zip(run.summary.host, cycle(MISLEADING)))}
     assert {"input transfer", "device"} <= set(words)
     host = tuple(replace(stage, name=words[stage.name]) for stage in run.summary.host)
@@ -261,7 +261,7 @@ def test_nodes_of_an_imported_file_are_what_their_types_say(file: str, names: tu
         text = text.replace(node, f"transpose_wait_copy_dma_{number}")
     (tmp_path / file).write_text(text)
     known, other = (
-        run_of(read_profile(p), command=(), created="", sha256=None) for p in (SAMPLES / file, tmp_path / file)
+        analysis_of(read_profile(p), command=(), created="", sha256=None).run for p in (SAMPLES / file, tmp_path / file)
     )
     assert analyse(other).breakdown == analyse(known).breakdown
     kept = ["op", "type", "does", "on_cpu", "engine", "placed", "carries", "wall_ns"]

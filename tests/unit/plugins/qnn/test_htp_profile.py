@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.qnn.compilation import _check_taken, _check_target
 from opscope.plugins.qnn.details import parts_of
@@ -36,7 +37,7 @@ def run_of(result: Recording) -> Run:
 
 def text_of(result: Recording, level: str = "detailed") -> str:
     out, run = StringIO(), run_of(result)
-    ProfileText(level=level).render(run, findings_for(run, result), result, out)
+    ProfileText(level=level).render(run, findings_for(RunAnalysis(run), result), result, out)
     return out.getvalue()
 
 

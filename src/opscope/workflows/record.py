@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.files import PROGRAM_FILE
-from ..program.program import Program
-from ..program.program_file import encode_program
 from ..recording.build import to_run
 from ..recording.finding import Findings
 from ..recording.recording import Recording
@@ -78,15 +75,13 @@ def recorded(
     recording: Recording,
     folder: Path | None,
     *,
-    program: Program | None = None,
-    model: Path | None = None,
+    program: bytes | None = None,
     reused: str = "",
 ) -> Recorded:
     """Write the folder whole, where there is one.
 
     Args:
-        program: kept in the folder, so that the run can be timed again.
-        model: named in the program, relative to the folder, so that it can be compiled again.
+        program: the file of it, kept in the folder, so that the run can be timed again.
     """
     run = analysis.run
     if folder is None:
@@ -98,8 +93,7 @@ def recorded(
         write_part(run.trace, files.part(0))
         files.fill(run, [(files.part(0), 0)])
         if program is not None:
-            place = program.model if model is None else os.path.relpath(model.resolve(), folder.resolve())
-            files.keep(PROGRAM_FILE, encode_program(replace(program, model=place)))
+            files.keep(PROGRAM_FILE, program)
         shown = finish(files, analysis, findings, recording)
     finally:
         files.discard()

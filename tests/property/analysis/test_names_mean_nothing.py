@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from opscope.changes.changes import with_predictions
+from opscope.changes.changes import Baseline, with_predictions
 from opscope.compiler import compile_graph
 from opscope.compiler.performance_warnings import performance_warnings
 from opscope.core.meaning import Does
@@ -145,7 +145,7 @@ def numbered(target: Target, groups: Sequence[Group]) -> dict[str, str]:
 def _predicted(run: Run, found: Findings, program: Program) -> Findings:
     """Nothing is predicted of a run with an op of unknown cost: some data types have no rate on some targets."""
     device_ns = run.summary.latency.value_ns
-    return found if device_ns is None else with_predictions(found, program, device_ns=device_ns)
+    return found if device_ns is None else with_predictions(found, Baseline.of(program, device_ns))
 
 
 def _told(found: Findings, run: Run, target: Target, numbers: Mapping[str, str]) -> Told:

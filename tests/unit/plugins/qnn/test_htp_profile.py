@@ -208,7 +208,7 @@ def test_a_part_without_a_model_has_facts_and_no_times() -> None:
     assert result.provenance == "compiler-fact"
     assert result.value("ddr_read") == READ_BY_TWO
     assert all(node.time_ns is None for node in result.ops)
-    assert "times —, bytes compiler-fact" in text_of(result)
+    assert "cycles —, bytes compiler-fact" in text_of(result)
 
 
 def test_a_silent_fallback_to_another_part_is_refused() -> None:

@@ -42,7 +42,7 @@ from .passes.recurrent_states import align_states
 from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.tiling import tile
 from .plan import Placed, Plan, Schedule
-from .program_bounds import program_bounds, with_peaks
+from .program_bounds import graph_macs, program_bounds, with_peaks
 from .stats_options import stats_notes, stats_options
 
 
@@ -132,6 +132,10 @@ class Compiler:
                 after_pass(name, plan)
         return _program(self.graph, built, stats, corner, NO_METRICS if timed_only else built.metrics)
 
+    @cached_property
+    def _macs(self) -> int | None:
+        return graph_macs(self.graph)
+
     def _build(self, machine: Machine, options: CompileOptions, after_pass: AfterPass | None) -> _Built:
         """Run the passes; the last one emits the commands."""
         plan = Plan(self.graph, machine, options)
@@ -146,7 +150,7 @@ class Compiler:
             raise ValueError("the last pass leaves no commands; expected them")
         _flush_stats(plan, lowering)
         columns = lowering.context.emitter.columns()
-        bounds = program_bounds(self.graph, plan, lowering)
+        bounds = program_bounds(self._macs, plan, lowering)
         built = _Built(machine, options, plan, tuple(passes), lowering, columns, bounds)
         self._built.append(built)
         return built

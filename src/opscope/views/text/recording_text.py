@@ -225,8 +225,8 @@ def _placement(recording: Recording) -> Iterator[str]:
     if on_cpu and recording.placed(Placed.ACCELERATOR):
         yield f"on the CPU: {len(on_cpu)}"
         yield from (f"  {printable(node.name)} ({node.type}): {printable(node.reason, 300)}" for node in on_cpu[:20])
-    for reason, nodes in _ran_as(recording).items():
-        yield _named(printable(reason, 300), nodes)
+    for reason, ran in _ran_as(recording).items():
+        yield _named(printable(reason, 300), ran)
     for placed, words in ((Placed.FUSED, "fused into others"), (Placed.REMOVED, "taken out before it runs")):
         nodes = recording.placed(placed)
         if nodes:

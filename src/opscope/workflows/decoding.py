@@ -17,7 +17,6 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ..analysis.run_totals import with_breakdown
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
@@ -36,7 +35,7 @@ from ..decode import (
     merge_traces,
     origin_tick,
 )
-from ..importers.host_trace import ActivationError, read_host_trace
+from ..importers.host_trace import ActivationError, from_zero, near, read_host_trace
 from ..options import OpstatsOptions
 from ..program.program import OP_LEVEL, Program
 from ..program.program_file import decode_program, encode_program, program_id
@@ -269,14 +268,14 @@ class Decoder:
         except ActivationError as error:
             outcome.warnings.append(f"{error}; it is left out")
             return trace
-        near = _near(host, int(trace.spans["end_ns"].max(initial=0)))
-        if not near.any():
+        close = near(host, int(trace.spans["end_ns"].max(initial=0)))
+        if not close.any():
             outcome.warnings.append(
                 f"{file}: no event at the time of the samples; expected times in microseconds of "
                 "the statistics timer, or otherData.ticks_at_zero"
             )
             return trace
-        return _from_zero(merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(near)))]))
+        return from_zero(merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(close)))]))
 
 
 def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTrace:
@@ -284,25 +283,6 @@ def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTr
         raise UsageError(f"trace format {options.trace_format!r}: not known; expected json or perfetto")
     view = PerfettoTrace if options.trace_format == "perfetto" else ChromeTrace
     return view(head_of(program), cores=options.cores, devices=options.devices, flows=options.flows)
-
-
-def _near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
-    """Host spans that touch the sample, or as much time before and after it, or a span that does: its whole way."""
-    starts, ends = host.spans["start_ns"], host.spans["end_ns"]
-    touches = (ends >= -end) & (starts <= 2 * end)
-    if not touches.any():
-        return touches
-    near: npt.NDArray[np.bool_] = (ends >= starts[touches].min()) & (starts <= ends[touches].max())
-    return near
-
-
-def _from_zero(trace: Trace) -> Trace:
-    early = -min(int(trace.spans["start_ns"].min(initial=0)), 0)
-    spans, samples = trace.spans.copy(), trace.samples.copy()
-    spans["start_ns"] += early
-    spans["end_ns"] += early
-    samples["time_ns"] += early
-    return replace(trace, spans=spans, samples=samples)
 
 
 def _check_selection(program: Program, options: OpstatsOptions) -> None:

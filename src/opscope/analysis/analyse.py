@@ -14,17 +14,15 @@ from .rollups import rollups
 from .roofline import roofline
 from .rules import RULES, finding_of
 from .run_analysis import RunAnalysis
-from .timeline.breakdown import breakdown
 from .timeline.coverage import coverage
 from .timeline.critical_path import path_steps
-from .timeline.gaps import longest_gaps, waits_for
+from .timeline.gaps import longest_gaps
 from .timeline.replay import slack_of_ops
 
 
-def analyse(run: Run) -> Findings:
+def analyse(analysis: RunAnalysis) -> Findings:
     """What the run is bound by, what to do about it, and what cannot be known."""
-    analysis = RunAnalysis(run)
-    parts, covered, unknown = breakdown(analysis), coverage(analysis), run.unknown_ops
+    parts, covered, unknown = analysis.breakdown, coverage(analysis), analysis.run.unknown_ops
     return Findings(
         bound=parts[0].cause if parts else OTHER_BOUND,
         breakdown=parts,
@@ -37,7 +35,7 @@ def analyse(run: Run) -> Findings:
         coverage=covered,
         engines=analysis.engines,
         gaps=longest_gaps(analysis),
-        waits=waits_for(analysis),
+        waits=analysis.waits,
         rollups=rollups(analysis),
         checks=laws_of(analysis),
         notes=(*covered.notes, *_classified(analysis.run)),

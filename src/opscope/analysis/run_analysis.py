@@ -10,18 +10,19 @@ import numpy.typing as npt
 
 from ..core.columns import Numbers
 from ..core.meaning import Does
-from ..recording.finding import EngineUse
+from ..recording.finding import EngineUse, WaitFor
 from ..recording.run import Run
-from ..recording.summary import OpTotal
+from ..recording.summary import OpTotal, Share, Summary
 from ..recording.trace import NONE, SpanKind
 from .causes import COMPUTE, LAUNCH, LAYOUT, LINK, MEMORY, does_of
 from .op_bounds import memory_bound_commands, memory_bound_ops
 from .outer_memory import TensorTraffic, tensor_traffic
 from .structure import Structure, structure_of
 from .timeline.activities import Activities, activities_of
+from .timeline.breakdown import breakdown
 from .timeline.critical_path import Path, critical_path
 from .timeline.dependencies import Dependencies, dependencies_of
-from .timeline.gaps import Stalls, engine_uses
+from .timeline.gaps import Stalls, engine_uses, waits_for
 from .timeline.intervals import largest, total
 from .timeline.replay import Replay, slack_of
 
@@ -33,6 +34,12 @@ class RunAnalysis:
     """A Run with what rules, laws and rollups ask of it; each part is computed at its first use."""
 
     run: Run
+
+    def with_totals(self, totals: Summary) -> RunAnalysis:
+        """Of the same run with a breakdown and waits in its totals: nothing depends on those, and all else stays."""
+        other = RunAnalysis(replace(self.run, summary=totals))
+        vars(other).update(vars(self) | {"run": other.run})
+        return other
 
     @cached_property
     def work(self) -> Activities:
@@ -66,6 +73,14 @@ class RunAnalysis:
     @cached_property
     def stalls(self) -> Stalls:
         return Stalls.of(self)
+
+    @cached_property
+    def breakdown(self) -> tuple[Share, ...]:
+        return breakdown(self)
+
+    @cached_property
+    def waits(self) -> tuple[WaitFor, ...]:
+        return waits_for(self)
 
     @cached_property
     def engines(self) -> tuple[EngineUse, ...]:

@@ -21,6 +21,7 @@ from ..program.clock import at_clock
 from ..program.program import NO_ROUTE, Program
 from ..recording.build import to_run
 from ..recording.finding import WHAT_IF, Finding, Findings, Prediction
+from ..simulation import simulate
 
 if TYPE_CHECKING:
     from ..machine.target import Target
@@ -48,6 +49,23 @@ EXPECTED = (
     "bandwidth*2, bandwidth:ROUTE*2, clock*1.5, op:NAME=0, op:NAME*0.5, cores=8, devices=2, batch=4, precision=i8 "
     "or kv-cache=mxint8"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A program that ran: what changes of it are measured against."""
+
+    program: Program
+    cycles: float  # of the device alone, simulated at the nominal clock and without variation
+    device_ns: int  # that it took; its clock may differ from the nominal one
+
+    @classmethod
+    def of(cls, program: Program, device_ns: int) -> Baseline:
+        return cls(program, simulate(program).total_cycles, device_ns)
+
+    @property
+    def seconds(self) -> float:
+        return self.cycles / self.program.clock_hz
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +162,20 @@ def scale_ops(program: Program, ops: Sequence[int], factor: float) -> Program:
 
 
 def apply_changes(
-    program: Program, changes: Sequence[Change], compiler: ModelCompiler, target: Target, options: ProfileOptions
+    program: Program,
+    changes: Sequence[Change],
+    compiler: ModelCompiler,
+    target: Target,
+    options: ProfileOptions,
+    *,
+    timed_only: bool = False,
 ) -> tuple[Program, ProfileOptions]:
     """The program with the changes applied, and the options that it then corresponds to.
 
     Compiled once for all changes that need it; then those of speed are applied in turn.
+
+    Args:
+        timed_only: it is simulated and not kept.
     """
     from ..workflows.simulated_run import compile_options
 
@@ -159,7 +186,7 @@ def apply_changes(
             for change in built
         }
         options = replace(options, **named)  # type: ignore[arg-type]
-        program, _ = compiler.compile(target, compile_options(options))
+        program, _ = compiler.compile(target, compile_options(options), timed_only=timed_only)
     for change in changes:
         program = program if change.recompiles else retime_program(program, change)
     return program, options
@@ -197,24 +224,18 @@ def _model_of(folder: Path, model: Path) -> Path:
     return model
 
 
-def with_predictions(findings: Findings, program: Program, *, device_ns: int) -> Findings:
+def with_predictions(findings: Findings, base: Baseline) -> Findings:
     """The findings, the costliest of them with a simulated gain instead of an upper bound.
 
     Half the cause is taken away: slow ops run twice as fast, as with a better kernel, or outer memory does, where
-    transfers are the cause. `device_ns` is what the program took on the device: cycles are converted by their ratio
-    to it, since the device's clock may differ from the nominal one.
+    transfers are the cause. Cycles are converted by the ratio of the baseline's to what it took.
     """
-    from ..simulation import simulate
-
-    if not 0 < len(program.commands) <= MOST_COMMANDS:
-        return findings
-    base = simulate(program, seed=0).total_cycles
 
     def with_prediction(finding: Finding) -> Finding:
-        better, words = _halve_cause(finding, program)
+        better, words = _halve_cause(finding, base.program)
         if better is None or not findings.wall_ns:
             return finding
-        gain = round(device_ns * (base - simulate(better, seed=0).total_cycles) / base)
+        gain = round(base.device_ns * (base.cycles - simulate(better).total_cycles) / base.cycles)
         return replace(finding, predicted=Prediction(gain, findings.wall_ns - gain, WHAT_IF, f"simulated with {words}"))
 
     places = [place for place, finding in enumerate(findings.findings) if finding.id in _SIMULATED][:MOST_TRIED]

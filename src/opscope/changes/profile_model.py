@@ -16,7 +16,7 @@ from ..machine.target import Target
 from ..options import ProfileOptions, Shapes
 from ..workflows import catalogue, own_backends, profiling
 from ..workflows.own_backends import SIMULATE
-from ..workflows.record import Recorded, analysed, recorded
+from ..workflows.record import Recorded, analysed
 
 if TYPE_CHECKING:
     from ..readers.torch import TorchModel
@@ -129,6 +129,4 @@ def estimate_model(request: Request, *, step: Tell) -> Recorded:
     options = replace(part_of(ReportOptions, request.options), advise=request.trials)
     found = report_model(request.model, request.target, options)
     step("analysing")
-    made = analysed_run(found, command=request.command, created=request.created)
-    step("writing")
-    return recorded(made.run, made.findings, made.recording, request.folder)
+    return analysed_run(found, request.folder, command=request.command, created=request.created)

@@ -12,8 +12,9 @@ from ..machine.target import Target
 from ..options import ProfileOptions
 from ..program.program import Program
 from ..recording.finding import Trial
+from ..simulation import simulate
 from ..workflows.model_compiler import ModelCompiler
-from .changes import MOST_COMMANDS, apply_changes, parse_change
+from .changes import Baseline, apply_changes, parse_change
 
 MOST_COMPILED = 100_000  # commands: beyond that, compiling again takes longer than all the rest of a profile
 
@@ -50,28 +51,21 @@ def _computes_in(program: Program, label: str) -> bool:
 
 
 def run_trials(
-    program: Program, compiler: ModelCompiler, target: Target, options: ProfileOptions, *, device_ns: int
+    base: Baseline, compiler: ModelCompiler, target: Target, options: ProfileOptions
 ) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
     """Simulate every candidate, the best first, and say which cannot be compiled; what changes nothing is left out."""
-    from ..simulation import simulate
-
-    base = _seconds(program, simulate(program, seed=0).total_cycles) if len(program.commands) <= MOST_COMMANDS else 0.0
-    found, failed = [], []
-    for text in candidate_changes(program, target, options) if base else ():
+    program, found, failed = base.program, [], []
+    for text in candidate_changes(program, target, options) if base.cycles else ():
         change = parse_change(text)
         if change.recompiles and len(program.commands) > MOST_COMPILED:
             continue
         try:
-            other, _ = apply_changes(program, [change], compiler, target, options)
+            other, _ = apply_changes(program, [change], compiler, target, options, timed_only=True)
         except ProfilerError as error:
             failed.append(f"not tried: {text} fails: {error}")
             continue
         if change.recompiles and np.array_equal(other.commands, program.commands):
             continue
-        ratio = _seconds(other, simulate(other, seed=0).total_cycles) / base
-        found.append(Trial(text, round(device_ns * ratio), 1 / ratio))
+        ratio = simulate(other).total_cycles / other.clock_hz / base.seconds
+        found.append(Trial(text, round(base.device_ns * ratio), 1 / ratio))
     return tuple(sorted(found, key=lambda trial: trial.latency_ns)), tuple(failed)
-
-
-def _seconds(program: Program, cycles: float) -> float:
-    return cycles / program.clock_hz

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ..core.errors import printable
 from ..core.manifest import USUAL_SECTIONS, Section
 from .command import screen_width, wants_colour, write_result
-from .vendor_flags import respelt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,6 +70,7 @@ def report_compiled(
     from ..views.text.columns import unknown_lines
     from ..views.text.memory_metrics import MemoryMetricsText
     from ..views.text.timeline_csv import TimelineCsv
+    from .vendor_flags import respelt
 
     program, target = compiled.program, compiled.target
     outer = target.home(Holds.ACTIVATIONS).name

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from ..machine.corners import Corner, at_corner
 from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.bounds import Bounds
-from ..program.program import NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions
+from ..program.program import NO_METRICS, NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions
 from ..program.wire import OP_RECORD
 from .codegen.context import channels, memories
 from .codegen.emit import Columns
@@ -41,7 +42,7 @@ from .passes.recurrent_states import align_states
 from .passes.scale_folding import drop_absent_outputs, fold_scales
 from .passes.tiling import tile
 from .plan import Placed, Plan, Schedule
-from .program_bounds import program_bounds, with_peaks
+from .program_bounds import graph_macs, program_bounds, with_peaks
 from .stats_options import stats_notes, stats_options
 
 
@@ -76,7 +77,7 @@ def compile_graph(
     return Compiler(graph).compile(machine, options, after_pass=after_pass)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Built:
     """A finished compilation, at the typical figures of a machine."""
 
@@ -86,8 +87,11 @@ class _Built:
     passes: tuple[tuple[str, Plan], ...]  # every pass with the plan that it left
     lowering: Lowering
     columns: Columns  # whose ops are those of the schedule
-    metrics: MemoryMetrics
     bounds: Bounds
+
+    @cached_property
+    def metrics(self) -> MemoryMetrics:
+        return memory_metrics(self.plan, self.lowering, self.columns)
 
 
 class Compiler:
@@ -111,8 +115,13 @@ class Compiler:
         *,
         corner: Corner = Corner.TYPICAL,
         after_pass: AfterPass | None = None,
+        timed_only: bool = False,
     ) -> Program:
-        """The program for a machine, with every figure of its target at a corner of its range."""
+        """The program for a machine, with every figure of its target at a corner of its range.
+
+        Args:
+            timed_only: it is simulated and not kept: it gets no memory metrics.
+        """
         _check(machine)
         stats = stats_options(machine.target, options, batch=batch_size(self.graph))
         built = next((b for b in self._built if (b.machine, b.options) == (machine, options)), None)
@@ -121,7 +130,11 @@ class Compiler:
         elif after_pass is not None:
             for name, plan in built.passes:
                 after_pass(name, plan)
-        return _program(self.graph, built, stats, corner)
+        return _program(self.graph, built, stats, corner, NO_METRICS if timed_only else built.metrics)
+
+    @cached_property
+    def _macs(self) -> int | None:
+        return graph_macs(self.graph)
 
     def _build(self, machine: Machine, options: CompileOptions, after_pass: AfterPass | None) -> _Built:
         """Run the passes; the last one emits the commands."""
@@ -137,9 +150,8 @@ class Compiler:
             raise ValueError("the last pass leaves no commands; expected them")
         _flush_stats(plan, lowering)
         columns = lowering.context.emitter.columns()
-        metrics = memory_metrics(plan, lowering, columns)
-        bounds = program_bounds(self.graph, plan, lowering)
-        built = _Built(machine, options, plan, tuple(passes), lowering, columns, metrics, bounds)
+        bounds = program_bounds(self._macs, plan, lowering)
+        built = _Built(machine, options, plan, tuple(passes), lowering, columns, bounds)
         self._built.append(built)
         return built
 
@@ -203,7 +215,7 @@ def _check(machine: Machine) -> None:
         raise UsageError(f"{target.name}: no route carries {missing[0]!r}; expected one to compile for {place}")
 
 
-def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -> Program:
+def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner, metrics: MemoryMetrics) -> Program:
     """The program of a compilation; at a corner of the figures only the cycles of its commands are computed anew."""
     target = at_corner(built.plan.machine.target, corner)
     machine, schedule = replace(built.plan.machine, target=target), built.lowering.context.plan
@@ -235,7 +247,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner) -
         dependency_sources=columns.sources,
         dependency_kinds=columns.kinds_of_dependency,
         stats=stats,
-        metrics=built.metrics,
+        metrics=metrics,
         notes=(*plan.graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),

@@ -26,15 +26,15 @@ from .sharding import Sharding
 _MULTIPLIES = (Family.CONTRACTION, Family.RECURRENT, Family.OPAQUE)
 
 
-def program_bounds(model: Graph, plan: Plan, lowering: Lowering) -> Bounds:
+def program_bounds(macs: int | None, plan: Plan, lowering: Lowering) -> Bounds:
     """What no execution of a program can beat, but for the peaks of its machine: those are for `with_peaks`.
 
     Args:
-        model: as it was read, before any pass.
+        macs: of the model as it was read, before any pass.
     """
     return Bounds(
         holdings=tuple(_holdings(lowering.context.plan, lowering.tensors.outer_use.most)),
-        macs=graph_macs(model),
+        macs=macs,
         repeated_macs=_repeated_macs(lowering.context.plan),
         streamed_bytes=_streamed_bytes(plan, lowering.context.resident_constants),
     )

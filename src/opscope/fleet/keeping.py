@@ -47,7 +47,7 @@ def run_rows(folder: Path, *, commit: str | None) -> tuple[dict[str, object], Co
     """The rows of a run that is a folder."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: is no folder; expected the run of `opscope profile … -o RUN`")
-    run = with_known_breakdown(read_run(folder))
+    run = with_known_breakdown(read_run(folder)).run
     return rows_of_run(run, current_findings(folder, run), folder=folder, commit=commit, host=node())
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from ..core.errors import UsageError, printable
 from ..core.files import read_whole
@@ -141,3 +143,23 @@ def _levels(calls: Iterator[tuple[str, int, int]]) -> Iterator[tuple[int, str, i
                 break
             level += 1
         yield level, name, start, end
+
+
+def near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
+    """Host spans that touch the sample, or as much time before and after it, or a span that does: its whole way."""
+    starts, ends = host.spans["start_ns"], host.spans["end_ns"]
+    touches = (ends >= -end) & (starts <= 2 * end)
+    if not touches.any():
+        return touches
+    found: npt.NDArray[np.bool_] = (ends >= starts[touches].min()) & (starts <= ends[touches].max())
+    return found
+
+
+def from_zero(trace: Trace) -> Trace:
+    """The trace on an axis that starts with the first of all."""
+    early = -min(int(trace.spans["start_ns"].min(initial=0)), 0)
+    spans, samples = trace.spans.copy(), trace.samples.copy()
+    spans["start_ns"] += early
+    spans["end_ns"] += early
+    samples["time_ns"] += early
+    return replace(trace, spans=spans, samples=samples)

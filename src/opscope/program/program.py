@@ -205,6 +205,9 @@ class MemoryMetrics:
     staying_bytes: Count = 0  # of local memory, on every lane: constants that stay from inference to inference
 
 
+NO_METRICS = MemoryMetrics(0, (), 0, (), 0, 0, 0, {})  # of a program that nobody keeps
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
     """What runs, on which lanes, behind what, and what its bytes pass through: enough to say when."""

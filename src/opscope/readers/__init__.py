@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import ModelError, UsageError, printable
 from ..graph.graph import Graph
-from .containers import ZIP_MAGIC, is_torch_model, member_names, unpacked
-from .formats import Format, format_of, head_of, is_text, listed
+from .containers import ZIP_MAGIC, head_if_file, is_torch, is_torch_model, member_names, unpacked, unpacked_file
+from .formats import Format, Head, format_of, head_of, is_text, listed
 
 if TYPE_CHECKING:
     from .torch import TorchModel
@@ -32,21 +32,23 @@ def read_model(
     its reference runtime on inputs that are "random" or those of an .npz file, and tells the shapes that data decide.
     Ops that constants alone decide are left out, unless `folds` is False: what a runtime may run is then all there.
     """
-    if is_torch_model(path):
+    head = head_if_file(path)
+    if is_torch(path, head):
         from .torch import load
 
         return _read_module(load(path), shapes, batch, shapes_from_run, folds=folds)
-    with unpacked(path) as file:
-        graph = _read(file, shapes or {}, batch, shapes_from_run, folds=folds)
+    with unpacked_file(path, head) as (file, known):
+        graph = _read(file, known, shapes or {}, batch, shapes_from_run, folds=folds)
     return graph if file == path else replace(graph, source=str(path))
 
 
 def given_format(path: Path | TorchModel) -> Format:
     """The format of a model as readers and runtimes get it: of a packed one, of what is inside."""
-    if not isinstance(path, Path) or is_torch_model(path):
+    head = head_if_file(path) if isinstance(path, Path) else None
+    if not isinstance(path, Path) or is_torch(path, head):
         return Format.ONNX  # without the export that makes it
-    with unpacked(path) as file:
-        return model_format(file)
+    with unpacked_file(path, head) as (file, known):
+        return model_format(file, known)
 
 
 def is_model(path: Path) -> bool:
@@ -54,11 +56,15 @@ def is_model(path: Path) -> bool:
     return path.is_file() or is_torch_model(path)
 
 
-def model_format(path: Path) -> Format:
-    """The format of a model that is not packed; any other file is an error that says what it is."""
-    if path.is_dir():
+def model_format(path: Path, known: Head | None = None) -> Format:
+    """The format of a model that is not packed; any other file is an error that says what it is.
+
+    Args:
+        known: where the file begins, if that has been read.
+    """
+    if known is None and path.is_dir():
         raise _refused_folder(path)
-    head, size = head_of(path)
+    head, size = known or head_of(path)
     found = format_of(head, size, path.suffix)
     if found is None:
         raise _refused(path, head)
@@ -99,13 +105,14 @@ def _read_module(
 
 def _read(
     path: Path,
+    head: Head | None,
     shapes: Mapping[str, tuple[int, ...]],
     batch: int | None,
     shapes_from_run: str | Path | None,
     *,
     folds: bool,
 ) -> Graph:
-    found = model_format(path)
+    found = model_format(path, head)
     if found is Format.TFLITE:
         from .tflite import read_tflite
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import ModelError, printable
-from .formats import HEAD_BYTES, Format, format_of, head_of, is_text, listed
+from .formats import HEAD_BYTES, Format, Head, format_of, head_of, is_text, listed
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -52,22 +52,30 @@ def unpacked(path: Path | TorchModel, shapes: Shapes | None = None) -> Iterator[
     Whatever is wrong with the temporary one is said of the one given. A model of PyTorch is exported, with inputs of
     these shapes, by name.
     """
-    if not isinstance(path, Path) or is_torch_model(path):
+    head = head_if_file(path) if isinstance(path, Path) else None
+    if not isinstance(path, Path) or is_torch(path, head):
         yield from _exported(path, shapes or {})
         return
-    kind = _kind(path)
+    with unpacked_file(path, head) as (file, _):
+        yield file
+
+
+@contextmanager
+def unpacked_file(path: Path, head: Head | None) -> Iterator[tuple[Path, Head | None]]:
+    """The same of a path that names no model of PyTorch, with the head of the file that is read."""
+    kind = None if head is None else _kind(path, head)
     if kind is None:
-        yield path
+        yield path, head
         return
     from tempfile import TemporaryDirectory  # most models need none
 
     with TemporaryDirectory(prefix="opscope-model-", ignore_cleanup_errors=True) as folder:
         found = kind(path, Path(folder))
         if found is None:
-            yield path
+            yield path, head
             return
         try:
-            yield found.file
+            yield found.file, head_of(found.file)
         except ModelError as error:
             if error.source != str(found.file):
                 raise
@@ -75,14 +83,23 @@ def unpacked(path: Path | TorchModel, shapes: Shapes | None = None) -> Iterator[
             raise ModelError(str(path), place, error.problem) from error
 
 
+def head_if_file(path: Path) -> Head | None:
+    """Where a file begins; None: there is no file."""
+    return head_of(path) if path.is_file() else None
+
+
 def is_torch_model(path: Path) -> bool:
     """Whether this is a .pt2 file, or a name for Python code that makes a model (docs/pytorch.md)."""
+    return is_torch(path, head_if_file(path))
+
+
+def is_torch(path: Path, head: Head | None) -> bool:
+    """The same where the head of the file has been read."""
     from .torch.sources import is_named
 
-    if not path.is_file():
+    if head is None:
         return is_named(path)
-    head, _ = head_of(path)
-    if head[:4] not in ZIP_MAGIC:
+    if head.start[:4] not in ZIP_MAGIC:
         return False
     try:
         return any(PurePosixPath(name).name in _TORCH_MEMBERS for name in member_names(path))
@@ -106,11 +123,9 @@ def member_names(path: Path) -> list[str]:
         return [member.filename for member in archive.infolist()]
 
 
-def _kind(path: Path) -> Callable[[Path, Path], Unpacked | None] | None:
+def _kind(path: Path, found: Head) -> Callable[[Path, Path], Unpacked | None] | None:
     """What unpacks a file; None: nothing has to."""
-    if not path.is_file():
-        return None
-    head, size = head_of(path)
+    head, size = found
     if head[:2] == GZIP_MAGIC:
         return _unpack_gzip
     if head[:4] in ZIP_MAGIC:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from ..core.errors import ModelError, os_reason, printable
 
@@ -48,11 +49,18 @@ def is_text(head: bytes) -> bool:
     return bool(head) and head.translate(None, _CONTROL) == head
 
 
-def head_of(path: Path) -> tuple[bytes, int]:
-    """The file's first bytes and its size."""
+class Head(NamedTuple):
+    """What a file begins with."""
+
+    start: bytes
+    size: int  # of the whole file
+
+
+def head_of(path: Path) -> Head:
+    """Read where a file begins."""
     try:
         with path.open("rb") as file:
-            return file.read(HEAD_BYTES), path.stat().st_size
+            return Head(file.read(HEAD_BYTES), path.stat().st_size)
     except OSError as error:
         raise ModelError(str(path), "", f"cannot be read ({os_reason(error)}); expected a model file") from error
 

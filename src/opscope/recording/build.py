@@ -15,7 +15,7 @@ from ..core.sums import whole_sum
 from ..graph.kinds import what_kind_does
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, Detail, OpCycles, OpInfo
 from .classify import with_meaning
-from .recording import CLOCK, OpRecord, Placed, Recording
+from .recording import CLOCK, THROUGHPUT, OpRecord, Placed, Recording
 from .run import CommandTable, Run, RunInfo
 from .summary import DeviceSummary, LaneTotal, Latency, OpTotal, Summary
 from .trace import NONE, Lane, SpanKind, Trace, nested_lanes
@@ -148,7 +148,7 @@ def _one_per_op(ops: Sequence[OpRecord]) -> npt.NDArray[np.void]:
 
 def _summary(recording: Recording) -> Summary:
     latency = recording.latency or Latency(recording.latency_ns, None, None, recording.provenance)
-    rate = recording.value("throughput")
+    rate = recording.value(THROUGHPUT)
     if rate is None and recording.batch and latency.value_ns:
         rate = recording.batch * 1e9 / latency.value_ns
     return Summary(

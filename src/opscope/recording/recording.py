@@ -26,6 +26,7 @@ from .trace import COUNTER, EDGE, SPAN, Trace
 CLOCK = "clock"  # name of the metric, in Hz, that turns the cycles of ops into times
 CYCLES = "cycles of one inference"  # name of the metric, of sources that count and do not tell how fast
 LATENCY = "latency"  # name of the metric, in ns, of one inference
+THROUGHPUT = "throughput"  # name of the metric, in inferences per second
 COMPILE_TIME = "compile_time"  # name of the metric, in ns or us, of what a compiler took on the host
 
 Value = str | int | float | bool | None

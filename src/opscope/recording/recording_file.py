@@ -78,7 +78,7 @@ class _OldFile(msgspec.Struct):
 # made here, not at first use: where two threads at once have a class looked into, msgspec crashes
 _FILE, _OLD_FILE = msgspec.json.Decoder(_File), msgspec.json.Decoder(_OldFile)
 _NAMES = tuple(name for name in _File.__struct_fields__ if name != "schema")
-_OP_NAMES = tuple(field.name for field in fields(OpRecord) if field.name not in ("does", "on_cpu"))
+_OP_NAMES = tuple(field.name for field in fields(OpRecord) if field.name != "does")
 
 
 def recording_fields(recording: Recording) -> dict[str, object]:

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from ..analysis.analyse import analyse
-from ..analysis.laws import check_laws
+from ..analysis.laws import laws_of
+from ..analysis.run_analysis import RunAnalysis
 from ..analysis.run_totals import with_known_breakdown
 from ..analysis.timeline.activities import typical_inference
 from ..core.errors import ProfilerError, UsageError
@@ -58,33 +59,34 @@ def analyze(folder: Path) -> tuple[Run, Findings]:
     """Read a Run, find causes, and leave `findings.json` in its folder."""
     from ..recording.folder_reader import read_run
 
-    run = with_known_breakdown(read_run(folder))
-    findings = findings_of(folder, run)
+    analysis = with_known_breakdown(read_run(folder))
+    findings = findings_of(folder, analysis)
     write_findings(folder, findings)
-    return run, findings
+    return analysis.run, findings
 
 
 def analyze_file(path: Path, *, created: str) -> tuple[Run, Findings]:
     """The same of a profile file of another tool, which leaves nothing."""
-    from .importing import run_of_file
+    from .importing import analysis_of_file
 
-    run, recording = run_of_file(path, created=created)
-    return run, findings_for(run, recording)
+    analysis, recording = analysis_of_file(path, created=created)
+    return analysis.run, findings_for(analysis, recording)
 
 
 def current_findings(folder: Path, run: Run) -> Findings:
     """The analysis of a Run: the one in its folder where that is of this very Run, else made now."""
-    return known_findings(folder, run) or findings_of(folder, run)
+    return known_findings(folder, run) or findings_of(folder, RunAnalysis(run))
 
 
-def findings_of(folder: Path, run: Run) -> Findings:
+def findings_of(folder: Path, analysis: RunAnalysis) -> Findings:
     """The analysis of a Run, with what lies beside its tables: checks of the importer, gains that were simulated."""
-    return _with_simulated(findings_for(run, read_recording(folder, run)), _earlier(folder))
+    told = read_recording(folder, analysis.run)
+    return _with_simulated(findings_for(analysis, told), _earlier(folder))
 
 
-def findings_for(run: Run, recording: Recording | None) -> Findings:
+def findings_for(analysis: RunAnalysis, recording: Recording | None) -> Findings:
     """The analysis of a Run, with what its source found, checked and noted by itself."""
-    found = analyse(run)
+    found = analyse(analysis)
     if recording is None:
         return found
     return replace(
@@ -131,8 +133,9 @@ def check(folder: Path) -> tuple[LawCheck, ...]:
     """Every law, the ones of the importer, and what a viewer would read."""
     from ..recording.folder_reader import read_run
 
-    run = with_known_breakdown(read_run(folder))
-    return (*check_laws(run), *_carried(read_recording(folder, run)), costed(run), viewed(run))
+    analysis = with_known_breakdown(read_run(folder))
+    run = analysis.run
+    return (*laws_of(analysis), *_carried(read_recording(folder, run)), costed(run), viewed(run))
 
 
 def write_findings(folder: Path, findings: Findings) -> None:

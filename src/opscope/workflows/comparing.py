@@ -74,7 +74,7 @@ def _figures_of(source: Source, label: str | None) -> Figures:
     if isinstance(source, Figures):
         return source if label is None else replace(source, label=label)
     if isinstance(source, Run):
-        return of_run(with_known_breakdown(source), label=label or source.info.network)
+        return of_run(with_known_breakdown(source).run, label=label or source.info.network)
     path = Path(source)
     name = label or path.name or str(path.resolve().name)
     if path.is_dir():
@@ -85,15 +85,17 @@ def _figures_of(source: Source, label: str | None) -> Figures:
 def _figures_of_profile(path: Path, label: str) -> Figures | None:
     """Figures of a profile file of another tool; None: the file is not one."""
     from ..importers.formats import is_profile  # all formats: a tenth of a second
-    from .importing import run_of_file
+    from .importing import analysis_of_file
 
-    return of_run(run_of_file(path, created="")[0], label=label) if path.is_file() and is_profile(path) else None
+    if not path.is_file() or not is_profile(path):
+        return None
+    return of_run(analysis_of_file(path, created="")[0].run, label=label)
 
 
 def _figures_of_run(path: Path, label: str) -> Figures:
     info, ops, summary, spans = read_columns(path)
     if not summary.breakdown:  # an earlier version wrote it, or it tells no times
-        summary = with_known_breakdown(read_run(path)).summary
+        summary = with_known_breakdown(read_run(path)).run.summary
     try:
         cycles = read_op_cycles(path, len(ops))
         return figures_of_parts(info, ops, summary, spans, label=label, op_cycles=cycles)

@@ -10,17 +10,17 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from ..analysis.run_totals import with_breakdown
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
-from ..analysis.totals.work import ProgramIndex
+from ..analysis.totals.work import InferenceWork, ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
 from ..core.files import read_whole, write_whole
 from ..decode import (
@@ -35,7 +35,7 @@ from ..decode import (
     merge_traces,
     origin_tick,
 )
-from ..importers.host_trace import ActivationError, read_host_trace
+from ..importers.host_trace import ActivationError, from_zero, near, read_host_trace
 from ..options import OpstatsOptions
 from ..program.file_names import PROGRAM_FILE, plain_name
 from ..program.program import OP_LEVEL, Program
@@ -47,6 +47,7 @@ from ..recording.folder_reader import read_run
 from ..recording.folder_writer import RunFolder, write_part
 from ..recording.recording import Value, empty_trace
 from ..recording.summary import Summary
+from ..recording.summary_file import SUMMARY_FILE, encode_summary
 from ..recording.trace import Trace
 from ..views.text.opstats_text import OpstatsText
 from ..views.timeline.chrome_trace import ChromeTrace
@@ -88,13 +89,21 @@ class OpstatsOutcome:
     recorded: Recorded | None = None  # the run that holds all samples, where one was asked for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Decoded:
-    """One buffer of a sample, with the trace of its device."""
+    """One buffer of a sample, with the spans of its device; what is derived from them is made at its first use."""
 
     file: StatsFile
     buffer: Buffer
-    trace: Trace
+    work: InferenceWork
+
+    @cached_property
+    def trace(self) -> Trace:
+        return timeline(self.work)
+
+    @cached_property
+    def totals(self) -> Summary:
+        return summarise(self.work, {self.buffer.capture.device: self.buffer.capture})
 
 
 class Decoder:
@@ -120,20 +129,26 @@ class Decoder:
         outcome.origin = origin_tick(buffer for _, buffer in buffers)
         outcome.activation = buffers[0][1].capture.activation
         outcome.program = buffers[0][0].program
-        decoded: list[_Decoded] = []
-        for file, buffer in buffers:
-            trace = decode_trace(self.program, buffer, self.lanes, origin=outcome.origin, provenance=PROVENANCE)
-            shown = timeline(trace, self.index) if self.view is not None or part is not None else trace
-            decoded.append(_Decoded(file, buffer, shown))
-            self._summary(file, buffer, trace, folder, outcome)
+        decoded = [self._decoded(file, buffer, outcome.origin) for file, buffer in buffers]
+        for each in decoded:
+            self._summary(each, folder, outcome)
         if self.view is not None:
             self._traces(self.view, sample, decoded, folder, outcome)
         if part is not None:
             merged = merge_traces([each.trace for each in decoded])
             write_part(merged, part)
-            outcome.summary = summarise(merged, {b.capture.device: b.capture for _, b in buffers}, self.index)
+            outcome.summary = decoded[0].totals if len(decoded) == 1 else self._totals(merged, decoded)
             outcome.inferences = (buffers[0][1].capture.inference,)
         return outcome
+
+    def _decoded(self, file: StatsFile, buffer: Buffer, origin: int) -> _Decoded:
+        trace = decode_trace(self.program, buffer, self.lanes, origin=origin, provenance=PROVENANCE)
+        return _Decoded(file, buffer, InferenceWork.of(trace, self.index))
+
+    def _totals(self, merged: Trace, decoded: Sequence[_Decoded]) -> Summary:
+        """Of all devices together."""
+        captures = (each.buffer.capture for each in decoded)
+        return summarise(InferenceWork.of(merged, self.index), {capture.device: capture for capture in captures})
 
     def _buffers(self, sample: Sample, outcome: SampleOutcome) -> Iterator[tuple[StatsFile, Buffer]]:
         """Buffers of one sample, one per device; those that cannot be used become problems of the outcome."""
@@ -179,9 +194,9 @@ class Decoder:
                 raise UsageError(f"{source}: the name says {what} {in_name}, the buffer {in_buffer}; expected the same")
         return buffer
 
-    def _summary(self, file: StatsFile, buffer: Buffer, trace: Trace, folder: Path, outcome: SampleOutcome) -> None:
+    def _summary(self, each: _Decoded, folder: Path, outcome: SampleOutcome) -> None:
         """Write the text of one buffer, and warn of what its stats level lacks."""
-        capture = buffer.capture
+        file, capture = each.file, each.buffer.capture
         if capture.level < OP_LEVEL:
             outcome.warnings.append(
                 f"stats level {capture.level} has no operator cycle counts: the summary has no op table and the trace "
@@ -190,7 +205,8 @@ class Decoder:
         if not self.options.summary:
             return
         network = self.program.name if file.slice is None else f"{self.program.name}_slice{file.slice:02d}"
-        tables = summarise_device(trace, capture, self.index, network=network)
+        totals = each.totals if capture.level >= OP_LEVEL else None
+        tables = summarise_device(each.work, capture, network=network, totals=totals)
         text = StringIO()
         OpstatsText().render(tables, text)
         path = folder / output_name(file.stem, self.program.target, OpstatsText.suffix)
@@ -253,14 +269,14 @@ class Decoder:
         except ActivationError as error:
             outcome.warnings.append(f"{error}; it is left out")
             return trace
-        near = _near(host, int(trace.spans["end_ns"].max(initial=0)))
-        if not near.any():
+        close = near(host, int(trace.spans["end_ns"].max(initial=0)))
+        if not close.any():
             outcome.warnings.append(
                 f"{file}: no event at the time of the samples; expected times in microseconds of "
                 "the statistics timer, or otherData.ticks_at_zero"
             )
             return trace
-        return _from_zero(merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(near)))]))
+        return from_zero(merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(close)))]))
 
 
 def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTrace:
@@ -268,25 +284,6 @@ def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTr
         raise UsageError(f"trace format {options.trace_format!r}: not known; expected json or perfetto")
     view = PerfettoTrace if options.trace_format == "perfetto" else ChromeTrace
     return view(head_of(program), cores=options.cores, devices=options.devices, flows=options.flows)
-
-
-def _near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
-    """Host spans that touch the sample, or as much time before and after it, or a span that does: its whole way."""
-    starts, ends = host.spans["start_ns"], host.spans["end_ns"]
-    touches = (ends >= -end) & (starts <= 2 * end)
-    if not touches.any():
-        return touches
-    near: npt.NDArray[np.bool_] = (ends >= starts[touches].min()) & (starts <= ends[touches].max())
-    return near
-
-
-def _from_zero(trace: Trace) -> Trace:
-    early = -min(int(trace.spans["start_ns"].min(initial=0)), 0)
-    spans, samples = trace.spans.copy(), trace.samples.copy()
-    spans["start_ns"] += early
-    spans["end_ns"] += early
-    samples["time_ns"] += early
-    return replace(trace, spans=spans, samples=samples)
 
 
 def _check_selection(program: Program, options: OpstatsOptions) -> None:
@@ -472,9 +469,10 @@ def _recorded(  # noqa: PLR0917 – as many as what a run is made of
     model = (program_file.parent / program.model).resolve()
     kept = replace(program, model=os.path.relpath(model, folder.path.resolve()) if program.model else "")
     folder.keep(PROGRAM_FILE, encode_program(kept))
-    run = read_run(folder.folder)
-    findings = findings_for(run, recording)
-    return Recorded(run, findings, recording, folder.path, finish(folder, run, findings, recording))
+    analysis = with_breakdown(read_run(folder.folder))
+    folder.keep(SUMMARY_FILE, encode_summary(analysis.run.summary))
+    findings = findings_for(analysis, recording)
+    return Recorded(analysis.run, findings, recording, folder.path, finish(folder, analysis, findings, recording))
 
 
 def _on_one_axis(

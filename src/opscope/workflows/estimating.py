@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ..estimate.recorded import estimated, suggested
 from ..estimate.report import Report
 from .analysing import findings_for
-from .record import Recorded, run_of
+from .record import Recorded, analysis_of, recorded
 
 
-def analysed_run(report: Report, *, command: Sequence[str], created: str) -> Recorded:
-    """The Run of a report; what the report suggests are the changes tried."""
+def analysed_run(report: Report, folder: Path | None = None, *, command: Sequence[str], created: str) -> Recorded:
+    """The Run of a report, in its folder where there is one; what the report suggests are the changes tried."""
     recording = estimated(report)
-    run = run_of(recording, command=command, created=created, sha256=report.model.sha256)
-    return Recorded(run, replace(findings_for(run, recording), trials=suggested(report)), recording)
+    analysis = analysis_of(recording, command=command, created=created, sha256=report.model.sha256)
+    findings = replace(findings_for(analysis, recording), trials=suggested(report))
+    return recorded(analysis, findings, recording, folder)

@@ -229,10 +229,13 @@ class Execution:
     def trace(self, sample: Sample) -> Trace:
         """All devices of one inference, with counters where operators are recorded."""
         from ..analysis.totals.summarise import timeline
+        from ..analysis.totals.work import InferenceWork
         from ..decode import merge_traces
 
         merged = merge_traces([trace for _, trace in self.device_traces(sample)])
-        return timeline(merged, self.program_index) if self.program.stats.level >= OP_LEVEL else merged
+        return (
+            timeline(InferenceWork.of(merged, self.program_index)) if self.program.stats.level >= OP_LEVEL else merged
+        )
 
 
 def _number(activation: int, inference: int) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
+from ..analysis.run_analysis import RunAnalysis
 from ..core.errors import ImportFileError, ModelError, UsageError, printable
 from ..core.provenance import Provenance
 from ..importers import combine, reading
@@ -20,7 +21,7 @@ from ..recording.folder_reader import read_run
 from ..recording.recording import Recording
 from ..recording.recording_file import read_recording
 from ..recording.run import Run
-from .record import Recorded, analysed, run_of
+from .record import Recorded, analysed, analysis_of
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -93,10 +94,10 @@ def _refuse_model(path: Path) -> None:
     )
 
 
-def run_of_file(path: Path, *, created: str) -> tuple[Run, Recording]:
+def analysis_of_file(path: Path, *, created: str) -> tuple[RunAnalysis, Recording]:
     """A profile file of another tool as a run that is left nowhere, and what the file says beside it."""
     recording = read_profile(path)
-    return run_of(recording, command=(), created=created, sha256=None), recording
+    return analysis_of(recording, command=(), created=created, sha256=None), recording
 
 
 def _import_captures(

@@ -60,8 +60,13 @@ class ModelCompiler:
         *,
         corner: Corner = Corner.TYPICAL,
         phases: Path | None = None,
+        timed_only: bool = False,
     ) -> tuple[Program, Plan]:
-        """The program and what the passes decided; a readable file after every pass where a folder is given."""
+        """The program and what the passes decided; a readable file after every pass where a folder is given.
+
+        Args:
+            timed_only: the program is simulated and not kept.
+        """
         chosen = with_precision(target, options.precision, kv_cache=options.kv_cache)
         machine = use_machine(chosen, cores=options.cores, devices=options.devices)
         plans: list[Plan] = []
@@ -75,7 +80,9 @@ class ModelCompiler:
 
                 write_bytes(phases / f"{len(plans)}.{name}.txt", phase_text(name, plan).encode())
 
-        program = self._compiler(options).compile(machine, options, corner=corner, after_pass=after_pass)
+        program = self._compiler(options).compile(
+            machine, options, corner=corner, after_pass=after_pass, timed_only=timed_only
+        )
         _check_has_work(self._compiler(options).graph, program)
         check_capacity(program.bounds, target=printable(program.target))
         return program, plans[-1]

@@ -128,13 +128,14 @@ class ProfileWriter:
 
     def _summaries(self, sample: Sample, out: StringIO) -> None:
         from ..analysis.totals.summarise import summarise_device
+        from ..analysis.totals.work import InferenceWork
         from ..views.text.opstats_text import OpstatsText
 
         program, index = self.execution.program, self.execution.program_index
         for capture, trace in self.execution.device_traces(sample):
             network = network_name(program, capture.device)
             out.write(f"\n{network}\n" if program.devices > 1 else "")
-            OpstatsText().render(summarise_device(trace, capture, index, network=network), out)
+            OpstatsText().render(summarise_device(InferenceWork.of(trace, index), capture, network=network), out)
 
     def _latency(self, activation: int, rows: Rows) -> None:
         from ..views.text.latency_csv import LatencyCsv

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..backends import registry as backends
+from ..backends.model_facts import with_model
 from ..backends.registry import BackendState
 from ..core.converting_options import DATA, PRECISION
 from ..core.errors import ModelError, UsageError, printable
 from ..core.manifest import MODULES, Can, Value
 from ..core.plugins import load_place, manifests
-from ..graph.graph import Op
 from ..readers import is_torch_model, model_format, unpacked
-from ..recording.recording import OpRecord, Recording
+from ..recording.recording import Recording
 
 if TYPE_CHECKING:
     from ..conversion.convert import Converted
@@ -52,7 +52,8 @@ def profile(
         if step is not None:
             step(PROFILING)
         result = backends.load(backend).profile(given.file, given.options, shapes=given.shapes)
-        result = _with_graph(result, file, shapes)
+        if given.steps or result.batch is None:  # else the backend has read this very model
+            result = _with_graph(result, file, shapes)
         if what_ifs is not None:
             result = what_ifs.advise(given.file, result, given.options, shapes=given.shapes or {}, progress=progress)
         if given.steps:
@@ -144,6 +145,7 @@ def backend_states() -> tuple[BackendState, ...]:
 
 def chrome_trace(recording: Recording) -> bytes:
     """The timeline for chrome://tracing and Perfetto."""
+    from ..analysis.run_analysis import RunAnalysis
     from ..recording.build import to_run
     from .record import trace_json
 
@@ -152,7 +154,7 @@ def chrome_trace(recording: Recording) -> bytes:
             f"--output-chrome-trace: backend {recording.maker} has no timeline of {recording.target}; expected a part "
             "that it knows (see `opscope doctor`), or kernels that can be timed one by one"
         )
-    return trace_json(to_run(recording, command=(), created="", sha256=None))
+    return trace_json(RunAnalysis(to_run(recording, command=(), created="", sha256=None)))
 
 
 def summary_file(recording: Recording, name: str, form: str) -> bytes:
@@ -166,28 +168,14 @@ def summary_file(recording: Recording, name: str, form: str) -> bytes:
 
 
 def _with_graph(result: Recording, model: Path, shapes: Shapes | None) -> Recording:
-    """With what our own reader can tell of the model: inputs at once, and the Python code behind its ops.
-
-    A runtime may read models that it cannot.
-    """
+    """With what our own reader can tell of the model; a runtime may read models that it cannot."""
     from ..core.errors import ProfilerError
     from ..readers import read_model
 
     try:
-        graph = read_model(model, shapes=shapes)
+        return with_model(result, read_model(model, shapes=shapes))
     except ProfilerError:
         return replace(result, batch=1)
-    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
-    known = {op.name: op for op in graph.ops if op.module or op.line}
-    ops = tuple(_with_code(op, known) for op in result.ops) if known else result.ops
-    random = tuple(note.text for note in graph.notes if note.code == "random-weights")
-    return replace(result, batch=shape[0] if shape else 1, ops=ops, caveats=(*result.caveats, *random))
-
-
-def _with_code(record: OpRecord, known: Mapping[str, Op]) -> OpRecord:
-    """One that does the work of several is of the module of the first."""
-    found = next((known[name] for name in (record.name, *record.covers) if name in known), None)
-    return record if found is None else replace(record, module=found.module, line=found.line)
 
 
 def write_runs(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..program.file_names import PROGRAM_FILE
-from ..program.program import Program
-from ..program.program_file import encode_program
 from ..recording.build import to_run
 from ..recording.finding import Findings
 from ..recording.recording import Recording
 from ..recording.run import Run
 
 if TYPE_CHECKING:
+    from ..analysis.run_analysis import RunAnalysis
     from ..analysis.timeline.path_marks import PathMarks
     from ..recording.folder_writer import RunFolder
 
@@ -53,8 +51,8 @@ class Recorded:
         return card(self.run.info, self.run.summary, self.findings)
 
 
-def run_of(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> Run:
-    """The Run of a recording, with what its timeline tells of the totals."""
+def analysis_of(recording: Recording, *, command: Sequence[str], created: str, sha256: str | None) -> RunAnalysis:
+    """The Run of a recording, with what its timeline tells of the totals, and all that was computed for that."""
     from ..analysis.run_totals import with_breakdown
     from ..analysis.timeline.over_time import with_use
 
@@ -67,26 +65,25 @@ def analysed(
     """A recording as a Run with its findings, in its folder where there is one."""
     from .analysing import findings_for
 
-    run = run_of(recording, command=command, created=created, sha256=sha256)
-    return recorded(run, findings_for(run, recording), recording, folder)
+    analysis = analysis_of(recording, command=command, created=created, sha256=sha256)
+    return recorded(analysis, findings_for(analysis, recording), recording, folder)
 
 
 def recorded(
-    run: Run,
+    analysis: RunAnalysis,
     findings: Findings,
     recording: Recording,
     folder: Path | None,
     *,
-    program: Program | None = None,
-    model: Path | None = None,
+    program: bytes | None = None,
     reused: str = "",
 ) -> Recorded:
     """Write the folder whole, where there is one.
 
     Args:
-        program: kept in the folder, so that the run can be timed again.
-        model: named in the program, relative to the folder, so that it can be compiled again.
+        program: the file of it, kept in the folder, so that the run can be timed again.
     """
+    run = analysis.run
     if folder is None:
         return Recorded(run, findings, recording, reused=reused)
     from ..recording.folder_writer import RunFolder, write_part
@@ -96,20 +93,19 @@ def recorded(
         write_part(run.trace, files.part(0))
         files.fill(run, [(files.part(0), 0)])
         if program is not None:
-            place = program.model if model is None else os.path.relpath(model.resolve(), folder.resolve())
-            files.keep(PROGRAM_FILE, encode_program(replace(program, model=place)))
-        shown = finish(files, run, findings, recording)
+            files.keep(PROGRAM_FILE, program)
+        shown = finish(files, analysis, findings, recording)
     finally:
         files.discard()
     return Recorded(run, findings, recording, folder, shown, reused)
 
 
-def finish(files: RunFolder, run: Run, findings: Findings, recording: Recording) -> tuple[str, ...]:
+def finish(files: RunFolder, analysis: RunAnalysis, findings: Findings, recording: Recording) -> tuple[str, ...]:
     """What lies beside the tables of a run; returns the names of the files that a user opens."""
     from ..recording.findings_file import FINDINGS_FILE, findings_bytes
     from ..recording.recording_file import RECORDING_FILE, encode_recording
 
-    shown = {**page_of(run, findings), **trace_of(run)}
+    shown = {**page_of(analysis.run, findings), **trace_of(analysis)}
     for name, data in {**recording.files, **shown}.items():
         files.keep(name, data)
     files.keep(RECORDING_FILE, encode_recording(recording))
@@ -127,30 +123,34 @@ def page_of(run: Run, findings: Findings) -> dict[str, bytes]:
     return {"report.html": text.getvalue().encode()}
 
 
-def trace_of(run: Run) -> dict[str, bytes]:
+def trace_of(analysis: RunAnalysis) -> dict[str, bytes]:
     """The timeline for Perfetto and chrome://tracing; none where there are no spans."""
+    from ..analysis.timeline.path_marks import path_marks
+
+    run = analysis.run
     if not len(run.trace.spans):
         return {}
     if len(run.trace.spans) <= MOST_TRACE_SPANS:
-        return {"trace.json": trace_json(run)}
+        return {"trace.json": trace_json(analysis)}
     from ..views.timeline.perfetto_trace import PerfettoTrace
 
     out = BytesIO()
-    PerfettoTrace(run, flows=True, path=path_of(run)).render(run.trace, out)
+    PerfettoTrace(run, flows=True, path=path_marks(analysis)).render(run.trace, out)
     return {"trace.pftrace": out.getvalue()}
 
 
-def trace_json(run: Run) -> bytes:
+def trace_json(analysis: RunAnalysis) -> bytes:
     """The timeline as Chrome JSON, with arrows and the critical path."""
+    from ..analysis.timeline.path_marks import path_marks
     from ..views.timeline.chrome_trace import ChromeTrace
 
     out = BytesIO()
-    ChromeTrace(run, flows=True, path=path_of(run)).render(run.trace, out)
+    ChromeTrace(analysis.run, flows=True, path=path_marks(analysis)).render(analysis.run.trace, out)
     return out.getvalue()
 
 
 def path_of(run: Run) -> PathMarks:
-    """The critical path of a run, for its timeline."""
+    """The critical path of a run that is analysed for nothing else."""
     from ..analysis.run_analysis import RunAnalysis
     from ..analysis.timeline.path_marks import path_marks
 

@@ -18,7 +18,7 @@ from ..readers.torch.sources import name_of
 from ..recording.host_times import STAGES, Rows, between, stage_of
 from ..recording.recording import Recording
 from ..recording.run import RunInfo
-from .execution import Execution, loaded_from
+from .execution import Execution, Loaded, loaded_from
 from .program_recording import recording_of
 
 if TYPE_CHECKING:
@@ -54,20 +54,21 @@ def compile_options(options: ProfileOptions) -> CompileOptions:
     return part_of(CompileOptions, options)
 
 
-def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -> tuple[int, int]:
+def range_ns(
+    compiler: ModelCompiler, target: Target, options: ProfileOptions, *, typical: Execution
+) -> tuple[int, int]:
     """Latency with every figure of the target at the fast, and at the slow end of its range, and the model's error.
 
-    Activations that run at once share the memory at both ends, too.
+    Activations that run at once share the memory at both ends, too, as many as in the execution with typical figures.
     """
-    from ..device.host.sharing import beside_others, slots_of
+    from ..device.host.sharing import beside_others
 
     found = []
-    for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
-        program, _ = compiler.compile(target, compile_options(options), corner=corner)
-        others = min(options.activations, slots_of(program)) - 1
-        _, cycles = beside_others(program, others, seed=options.seed)
+    for corner in (Corner.FAST, Corner.SLOW):
+        program, _ = compiler.compile(target, compile_options(options), corner=corner, timed_only=True)
+        _, cycles = beside_others(program, typical.at_once - 1, seed=options.seed)
         found.append(cycles / program.clock_hz * 1e9)
-    low, high = range_with(target.model_error, found[0], found[1:])
+    low, high = range_with(target.model_error, typical.pace.cycles / typical.program.clock_hz * 1e9, found)
     return round(low), round(high)
 
 
@@ -79,18 +80,25 @@ def with_range(totals: Summary, low: int, high: int) -> Summary:
     return replace(totals, latency=replace(latency, low_ns=min(low, *seen), high_ns=most))
 
 
-def run_program(program: Program, chosen: ProfileOptions, *, step: Tell) -> Recording:
+def execution_of(loaded: Loaded, options: ProfileOptions) -> Execution:
+    """A program on its device, with what the options of a profile say of a run."""
+    return Execution(loaded, part_of(RunOptions, options))
+
+
+def run_program(program: Program, options: ProfileOptions, *, step: Tell) -> Recording:
+    """Run a program that is in no file."""
+    step("running")
+    return record_run(execution_of(loaded_from(program, Path()), options), step=step)
+
+
+def record_run(execution: Execution, *, step: Tell) -> Recording:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
     from ..device.host.sampling import choose_samples
 
-    step("running")
-    loaded = loaded_from(program, Path())
-    options = part_of(RunOptions, chosen)
-    execution = Execution(loaded, options)
-    times = execution.times()
-    rows = choose_samples(times, options).rows[0]
+    program, times = execution.loaded.program, execution.times()
+    rows = choose_samples(times, execution.options).rows[0]
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
@@ -102,13 +110,12 @@ def run_program(program: Program, chosen: ProfileOptions, *, step: Tell) -> Reco
 
 def _decode(execution: Execution, row: Rows) -> tuple[Trace, Summary]:
     from ..analysis.totals.summarise import summarise, timeline
+    from ..analysis.totals.work import InferenceWork
     from ..decode import merge_traces
 
     pairs = list(execution.device_traces(execution.capture(row), waits_of_threads=True))
-    merged = merge_traces([trace for _, trace in pairs])
-    captures = {capture.device: capture for capture, _ in pairs}
-    index = execution.program_index
-    return timeline(merged, index), summarise(merged, captures, index)
+    work = InferenceWork.of(merge_traces([trace for _, trace in pairs]), execution.program_index)
+    return timeline(work), summarise(work, {capture.device: capture for capture, _ in pairs})
 
 
 def _with_host(summaries: list[Summary], rows: Rows) -> Summary:

@@ -101,7 +101,7 @@ def open_folder(folder: Path) -> Run:
     for name in (*RUN_FILES, *SIDE_FILES):
         if (folder / name).exists() and not is_plain(folder / name):
             raise UsageError(f"{folder / name}: is no plain file; expected the file of a run, not a link")
-    return with_known_breakdown(read_run(folder))
+    return with_known_breakdown(read_run(folder)).run
 
 
 def read_summary(folder: Path) -> Summary:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from opscope import api
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core import keys
 from opscope.core.errors import ProfilerError, UsageError
 from opscope.recording import findings_file
@@ -64,7 +65,7 @@ def test_what_is_read_back_is_what_was_written() -> None:
 def test_what_profile_found_is_what_a_new_analysis_finds(run_folder: Path) -> None:
     """What-ifs that it simulated included: they are in the file."""
     run = viewing.open_folder(run_folder)
-    assert known(run_folder) == analysing.findings_of(run_folder, run)
+    assert known(run_folder) == analysing.findings_of(run_folder, RunAnalysis(run))
 
 
 @pytest.mark.usefixtures("never_analysed")

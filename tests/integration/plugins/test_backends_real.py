@@ -14,7 +14,6 @@ import onnx
 import pytest
 
 from opscope import cli
-from opscope.analysis.analyse import analyse
 from opscope.backends import registry as backends
 from opscope.backends.measuring import allowed_cpus
 from opscope.core.errors import ModelError, UsageError
@@ -28,6 +27,7 @@ from opscope.recording.run import Run
 from opscope.recording.trace import SpanKind
 from opscope.views.timeline.chrome_trace import ChromeTrace
 from opscope.zoo import Recipe, make
+from support.recording.analyse_build import analyse
 
 needs_ort = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
 needs_vela = pytest.mark.skipif(find_spec("ethosu") is None, reason="not installed: pip install 'opscope[vela]'")

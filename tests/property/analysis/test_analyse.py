@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opscope.analysis.analyse import analyse
 from opscope.analysis.causes import CAUSES
 from opscope.analysis.rules import RULES, finding_of
 from opscope.analysis.run_analysis import RunAnalysis
@@ -22,7 +21,7 @@ from opscope.program.program import COMMAND, OpInfo
 from opscope.recording.folder_reader import read_run
 from opscope.recording.run import CommandTable, Run
 from opscope.recording.trace import NONE, SPAN, Lane, SpanKind
-from support.recording.analyse_build import CAUSE_OF_RULE, HMX, HVX, Reference, Span, run_of, total
+from support.recording.analyse_build import CAUSE_OF_RULE, HMX, HVX, Reference, Span, analyse, run_of, total
 from support.recording.run_build import write_run
 
 LANES = (HVX, HMX, Lane(0, 1, "HVX"), *(Lane(0, 0, f"HVX DMA read t{number}") for number in range(8)))
@@ -156,7 +155,7 @@ def test_shares_of_the_verdict_are_the_causes_of_the_steps_and_add_up_to_one(dra
 
 @given(RUNS)
 def test_the_totals_of_a_run_have_the_breakdown_and_the_waits_of_its_findings(drawn: Drawn) -> None:
-    run = with_breakdown(_run(drawn))
+    run = with_breakdown(_run(drawn)).run
     found = analyse(run)
     assert run.summary.breakdown == found.breakdown
     assert [(row.group, row.cause, row.wait_ns, row.count) for row in run.summary.waits] == [

@@ -12,9 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from opscope.analysis.analyse import analyse
 from opscope.analysis.run_analysis import RunAnalysis
-from opscope.changes.changes import with_predictions
+from opscope.changes.changes import Baseline, with_predictions
 from opscope.compiler import compile_graph
 from opscope.compiler.performance_warnings import performance_warnings
 from opscope.core.meaning import Carries, Does
@@ -34,11 +33,12 @@ from opscope.recording.finding import Finding, Findings
 from opscope.recording.folder_reader import read_run
 from opscope.recording.run import Run
 from opscope.workflows.estimating import analysed_run
-from opscope.workflows.record import run_of
+from opscope.workflows.record import analysis_of
 from opscope.workflows.simulated_run import run_program
 from support.build import Sketch, mobilenet
 from support.compiler.build import build
 from support.plugins.importer_samples import SAMPLES
+from support.recording.analyse_build import analyse
 from support.recording.run_build import write_run
 
 ALL = list(targets.catalogue())
@@ -143,7 +143,7 @@ def program_of(target: Target, graph: Graph) -> Program:
 
 def simulated(program: Program) -> Run:
     recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=1), step=lambda _: None)
-    return run_of(recording, command=(), created="", sha256=None)
+    return analysis_of(recording, command=(), created="", sha256=None).run
 
 
 def told(target: Target, graph: Graph, folder: Path | None = None) -> Told:
@@ -178,7 +178,7 @@ def numbered(target: Target, groups: Sequence[Group]) -> Numbers:
 def _predicted(run: Run, found: Findings, program: Program) -> Findings:
     """Nothing is predicted of a run with an op of unknown cost: some data types have no rate on some targets."""
     device_ns = run.summary.latency.value_ns
-    return found if device_ns is None else with_predictions(found, program, device_ns=device_ns)
+    return found if device_ns is None else with_predictions(found, Baseline.of(program, device_ns))
 
 
 def _told(found: Findings, run: Run, target: Target, numbers: Numbers) -> Told:
@@ -312,7 +312,7 @@ def test_one_word_for_all_commands_changes_neither_a_run_nor_a_warning(name: str
 def test_whatever_stages_of_the_host_are_called_a_run_says_the_same() -> None:
     program = program_of(targets.load("aic100-std"), network(quantised=False))
     recording = run_program(program, ProfileOptions(cores=program.cores, num_iter=4), step=lambda _: None)
-    run = run_of(recording, command=(), created="", sha256=None)
+    run = analysis_of(recording, command=(), created="", sha256=None).run
     words = {stage.name: f"{word} {n}" for n, (stage, word) in enumerate(zip(run.summary.host, cycle(MISLEADING)))}
     assert {"input transfer", "device"} <= set(words)
     host = tuple(replace(stage, name=words[stage.name]) for stage in run.summary.host)
@@ -346,7 +346,7 @@ def test_nodes_of_an_imported_file_are_what_their_types_say(file: str, names: tu
         text = text.replace(node, f"transpose_wait_copy_dma_{number}")
     (tmp_path / file).write_text(text)
     known, other = (
-        run_of(read_profile(p), command=(), created="", sha256=None) for p in (SAMPLES / file, tmp_path / file)
+        analysis_of(read_profile(p), command=(), created="", sha256=None).run for p in (SAMPLES / file, tmp_path / file)
     )
     assert analyse(other).breakdown == analyse(known).breakdown
     kept = ["op", "type", "does", "on_cpu", "engine", "placed", "carries", "wall_ns"]

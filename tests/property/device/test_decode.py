@@ -14,6 +14,7 @@ from test_device import programs
 
 from opscope.analysis.timeline.intervals import most_open, total_between, union
 from opscope.analysis.totals.summarise import summarise_device, timeline
+from opscope.analysis.totals.work import InferenceWork
 from opscope.core.columns import rising
 from opscope.core.sublanes import sublanes
 from opscope.decode import Barriers, LaneIndex, Threads, decode_buffer
@@ -109,7 +110,7 @@ def test_merging_threads_keeps_every_tick(profile: Profiled) -> None:
 def test_every_number_of_the_table_is_that_of_a_slow_and_obvious_sum(profile: Profiled) -> None:
     program = profile.program
     for device, capture in enumerate(profile.captures):
-        summary = summarise_device(profile.trace(device), capture, profile.index, network="network")
+        summary = summarise_device(InferenceWork.of(profile.trace(device), profile.index), capture, network="network")
         for core in range(capture.cores):
             rows = [row for row in summary.kinds if row.core == core]
             found = {(r.kind, r.group, r.memory, r.types): r for r in rows if not r.is_wait}
@@ -144,7 +145,7 @@ def in_turn(profile: Profiled, trace: Trace) -> int:
 def test_parts_add_up_to_totals(profile: Profiled) -> None:
     for device, capture in enumerate(profile.captures):
         trace = profile.trace(device)
-        totals = summarise_device(trace, capture, profile.index, network="network").totals
+        totals = summarise_device(InferenceWork.of(trace, profile.index), capture, network="network").totals
         assert totals is not None
         for lane in totals.lanes:
             assert min(lane.busy_ns, lane.wait_ns, lane.idle_ns) >= 0
@@ -168,7 +169,7 @@ def test_parts_add_up_to_totals(profile: Profiled) -> None:
 @settings(max_examples=40)
 def test_true_dma_time_is_the_union_of_flights(profile: Profiled) -> None:
     trace = profile.trace()
-    totals = summarise_device(trace, profile.captures[0], profile.index, network="network").totals
+    totals = summarise_device(InferenceWork.of(trace, profile.index), profile.captures[0], network="network").totals
     assert totals is not None
     for row in totals.routes:
         flights = [
@@ -184,7 +185,7 @@ def test_true_dma_time_is_the_union_of_flights(profile: Profiled) -> None:
 @given(profiles(), st.booleans())
 @settings(max_examples=30)
 def test_the_text_reads_back_as_the_tables_it_was_made_from(profile: Profiled, sections: bool) -> None:
-    summary = summarise_device(profile.trace(), profile.captures[0], profile.index, network="network")
+    summary = summarise_device(InferenceWork.of(profile.trace(), profile.index), profile.captures[0], network="network")
     text = StringIO()
     OpstatsText(sections=sections).render(summary, text)
     text.seek(0)
@@ -213,7 +214,7 @@ def drawn(trace: Trace, profile: Profiled, **options: object) -> dict[str, list[
 def test_chrome_json_holds_every_span_counter_and_arrow_to_the_nanosecond(
     profile: Profiled, threads: Threads, barriers: Barriers
 ) -> None:
-    plain = timeline(profile.trace(), profile.index)
+    plain = timeline(InferenceWork.of(profile.trace(), profile.index))
     trace = profile.trace(threads=threads, barriers=barriers)
     events = drawn(trace, profile, flows=True)
     rows = lay_out(trace, head_of(profile.program).info)

@@ -30,7 +30,7 @@ from opscope.readers import graph_of
 from opscope.recording.trace import SpanKind
 from opscope.simulation import simulate
 from opscope.workflows.model_compiler import ModelCompiler
-from opscope.workflows.record import run_of
+from opscope.workflows.record import analysis_of
 from opscope.workflows.simulated_run import run_program
 from opscope.zoo import Recipe, make
 
@@ -285,7 +285,7 @@ def _idle_share(program: Program) -> float:
 def _analysed(program: Program, seconds: float) -> tuple[dict[str, float], tuple[str, ...]]:
     """What of the time is neither matrix engine nor memory, by cause; and the laws that the run breaks."""
     recording = run_program(program, ProfileOptions(), step=lambda _: None)
-    analysis = RunAnalysis(run_of(recording, command=(), created="", sha256=None))
+    analysis = analysis_of(recording, command=(), created="", sha256=None)
     broken = tuple(f"{law.name} ({law.detail})" for law in laws_of(analysis) if law.holds is False)
     return _named(program, analysis, seconds), broken
 

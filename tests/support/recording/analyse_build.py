@@ -8,11 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from opscope.analysis.analyse import analyse
+from opscope.analysis import analyse as analysing
+from opscope.analysis.laws import laws_of
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core.meaning import Carries, Direction, Does
 from opscope.program.program import COMMAND, NO_ROUTE, MemoryInfo, Operand, OpInfo
 from opscope.recording.classify import classified_summary, classify
-from opscope.recording.finding import Finding
+from opscope.recording.finding import Finding, Findings, LawCheck
 from opscope.recording.run import CommandTable, Run, RunInfo, RunRoute
 from opscope.recording.summary import HostStage, Latency, OpTotal, Summary
 from opscope.recording.trace import COUNTER, EDGE, NONE, Lane, SpanKind, Trace, blank_spans
@@ -138,6 +140,14 @@ def _table(commands: Sequence[Command]) -> CommandTable:
     )
     routes, places = (ROUTES if commands else ()), (MemoryInfo("DDR", is_outer=True),)
     return CommandTable(rows, ("HVX",), routes, ("work",), empty, empty, empty, empty, operands, empty, places)
+
+
+def analyse(run: Run) -> Findings:
+    return analysing.analyse(RunAnalysis(run))
+
+
+def check_laws(run: Run) -> tuple[LawCheck, ...]:
+    return laws_of(RunAnalysis(run))
 
 
 def finding(run: Run, rule: str) -> Finding:

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.analysis.analyse import analyse
 from opscope.program.program import NO_ROUTE, OpCycles, OpInfo
 from opscope.recording.classify import with_meaning
 from opscope.recording.host_times import stage_of
 from opscope.recording.run import Run
 from opscope.recording.summary import MemoryTotal, Placement
 from opscope.recording.trace import NONE, Lane, SpanKind
-from support.recording.analyse_build import HMX, HVX, A, C, Command, Span, copy, finding, ids, run_of, total
+from support.recording.analyse_build import HMX, HVX, A, C, Command, Span, analyse, copy, finding, ids, run_of, total
 
 
 def _with_types(run: Run, *types: str) -> Run:

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opscope.changes.changes import Change, parse_change, parse_changes, retime_program, scale_ops, with_predictions
+from opscope.changes.changes import (
+    Baseline,
+    Change,
+    parse_change,
+    parse_changes,
+    retime_program,
+    scale_ops,
+    with_predictions,
+)
 from opscope.core.errors import UsageError
 from opscope.program.program import OpInfo, Program
 from opscope.recording.finding import UPPER_BOUND, WHAT_IF, Finding, Findings, Prediction
@@ -100,7 +108,7 @@ def test_an_unknown_op_or_route_is_named() -> None:
 def test_a_gain_is_what_the_simulation_says() -> None:
     program = two_ops()
     findings = Findings("compute", (), 3500, "simulated", findings=(Finding("slow-op", "t", "d", ops=("later",)),))
-    (finding,) = with_predictions(findings, program, device_ns=700).findings
+    (finding,) = with_predictions(findings, Baseline.of(program, 700)).findings
     assert finding.predicted is not None
     assert (finding.predicted.gain_ns, finding.predicted.latency_ns, finding.predicted.basis) == (
         50,
@@ -113,7 +121,7 @@ def test_a_gain_is_what_the_simulation_says() -> None:
 def test_outer_memory_is_given_twice_its_bandwidth() -> None:
     cause = Finding("memory-transfers", "t", "d", ops=("later",))  # that wait for the bytes, and do not cause them
     (finding,) = with_predictions(
-        Findings("memory", (), 3500, "simulated", findings=(cause,)), two_ops(), device_ns=700
+        Findings("memory", (), 3500, "simulated", findings=(cause,)), Baseline.of(two_ops(), 700)
     ).findings
     assert finding.predicted is not None
     assert finding.predicted.gain_ns == 200  # 100 of 350 cycles
@@ -124,7 +132,7 @@ def test_a_cause_that_cannot_be_simulated_away_keeps_its_bound_and_takes_no_plac
     bound = Prediction(7, 8, UPPER_BOUND)
     far = [Finding("far-from-bound", "t", "d", ops=("first",), predicted=bound)] * 5
     findings = Findings("compute", (), 3500, "simulated", findings=(*far, Finding("slow-op", "t", "d", ops=("later",))))
-    *others, last = with_predictions(findings, two_ops(), device_ns=700).findings
+    *others, last = with_predictions(findings, Baseline.of(two_ops(), 700)).findings
     assert {finding.predicted for finding in others} == {bound}
     assert last.predicted is not None
     assert last.predicted.basis == WHAT_IF

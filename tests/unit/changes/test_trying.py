@@ -9,7 +9,7 @@ import pytest
 
 from opscope import api
 from opscope.changes import trials as trying
-from opscope.changes.changes import parse_change
+from opscope.changes.changes import Baseline, parse_change
 from opscope.changes.trials import candidate_changes, fastest_dtype, run_trials
 from opscope.core.errors import UsageError
 from opscope.estimate.precision import precisions
@@ -68,7 +68,7 @@ def test_a_trial_is_the_latency_of_the_program_compiled_so(tmp_path: Path) -> No
     found = {
         trial.change: trial
         for trial in run_trials(
-            program, ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False), device_ns=10_000
+            Baseline.of(program, 10_000), ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False)
         )[0]
     }
     for cores in (2, 14):
@@ -84,7 +84,7 @@ def test_a_change_that_changes_nothing_is_no_trial(tmp_path: Path) -> None:
     tried = [
         trial.change
         for trial in run_trials(
-            program, ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False), device_ns=1
+            Baseline.of(program, 1), ModelCompiler(model), target, ProfileOptions(cores=1, ddr_stats=False)
         )[0]
     ]
     assert sorted(tried) == ["bandwidth*2", "cores=14", "cores=2"]  # it is int8 already
@@ -97,14 +97,14 @@ def test_a_program_that_is_long_to_compile_is_only_timed_again(tmp_path: Path, m
     monkeypatch.setattr(trying, "MOST_COMPILED", len(program.commands) - 1)
     assert [
         trial.change
-        for trial in run_trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)[0]
+        for trial in run_trials(Baseline.of(program, 1), ModelCompiler(model), target, ProfileOptions(cores=1))[0]
     ] == ["bandwidth*2"]
 
 
 def test_of_a_program_that_does_nothing_nothing_is_tried(tmp_path: Path) -> None:
     program = program_of([])
     assert run_trials(
-        program, ModelCompiler(tmp_path / "none"), targets.load("aic100-std"), ProfileOptions(), device_ns=0
+        Baseline.of(program, 0), ModelCompiler(tmp_path / "none"), targets.load("aic100-std"), ProfileOptions()
     ) == ((), ())
 
 
@@ -115,10 +115,10 @@ def test_a_change_that_cannot_be_compiled_is_said_with_its_reason(
     make(Recipe("kws-cnn", weights=False), model)
     program = api.compile_model(model, target, cores=1, stats_level=70).program
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise UsageError("no room")
 
     monkeypatch.setattr(trying, "apply_changes", refuse)
-    tried, failed = run_trials(program, ModelCompiler(model), target, ProfileOptions(cores=1), device_ns=1)
+    tried, failed = run_trials(Baseline.of(program, 1), ModelCompiler(model), target, ProfileOptions(cores=1))
     assert tried == ()
     assert "not tried: cores=14 fails: no room" in failed

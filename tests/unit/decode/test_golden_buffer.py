@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from opscope.analysis.totals.summarise import summarise_device
-from opscope.analysis.totals.work import ProgramIndex
+from opscope.analysis.totals.work import InferenceWork, ProgramIndex
 from opscope.core.meaning import Carries, Does
 from opscope.decode import LaneIndex, check_buffer, decode_buffer, decode_trace, origin_tick
 from opscope.program.capture import encode_capture
@@ -127,5 +127,6 @@ def test_the_summary_is_the_reviewed_one(golden: Callable[[str, str], None]) -> 
     buffer = decode_buffer(typed(), source="typed")
     trace = decode_trace(program(), buffer, LaneIndex.of(program()), origin=970, provenance="simulated")
     text = StringIO()
-    OpstatsText().render(summarise_device(trace, buffer.capture, ProgramIndex.of(program()), network="network"), text)
+    work = InferenceWork.of(trace, ProgramIndex.of(program()))
+    OpstatsText().render(summarise_device(work, buffer.capture, network="network"), text)
     golden("stats_buffer/expected.txt", text.getvalue())

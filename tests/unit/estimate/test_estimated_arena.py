@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opscope import api
-from opscope.analysis.laws import check_laws
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.estimate.build_report import build_report
 from opscope.estimate.memory import plan_memory
@@ -24,6 +23,7 @@ from opscope.zoo import Recipe, make
 from support.build import Sketch, figure, machine, mobilenet
 from support.draws import draws
 from support.estimate.arena_blocks import counter, drawn, evenly, planned
+from support.recording.analyse_build import check_laws
 
 SMALL = [
     ("kws-cnn", "int8"),

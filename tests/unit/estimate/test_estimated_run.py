@@ -102,7 +102,7 @@ def test_peak_memory_with_a_tensor_of_unknown_size_is_not_known_and_says_why(rep
 
 
 def test_the_breakdown_is_the_whole_time(report: Report) -> None:
-    assert sum(part.share for part in with_breakdown(run_of(report)).summary.breakdown) == pytest.approx(1)
+    assert sum(part.share for part in with_breakdown(run_of(report)).run.summary.breakdown) == pytest.approx(1)
 
 
 def test_the_run_says_that_it_is_an_estimate(report: Report) -> None:
@@ -138,7 +138,7 @@ def test_the_verdict_is_the_sum_of_what_costs_are_made_of(recipe: Recipe, target
     model = tmp_path / f"net.{recipe.format}"
     make(recipe, model)
     report = api.report(model, target, advise=False)
-    run = with_breakdown(run_of(report))
+    run = with_breakdown(run_of(report)).run
     told: dict[str, float] = {"launch": report.call_s}
     for layer in report.layers:
         assert layer.cost is not None

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from opscope.analysis.laws import check_laws
 from opscope.cli import main
 from opscope.core.errors import UsageError
 from opscope.fleet.plan import planned
@@ -17,6 +16,7 @@ from opscope.language_models.cell import profile_point
 from opscope.language_models.llm import language_model_of, llm
 from opscope.options import LlmOptions
 from opscope.recording.folder_reader import read_run
+from support.recording.analyse_build import check_laws
 from support.recording.token_points import CONFIG
 
 TARGET = "aic100-std"

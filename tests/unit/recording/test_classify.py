@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from opscope import api
-from opscope.analysis.analyse import analyse
 from opscope.core.meaning import Carries, Direction, Does
 from opscope.core.provenance import Provenance
 from opscope.core.words import carries_of, carries_of_copy, does_of_call, does_of_kernel, does_of_type, engine_of_lane
@@ -24,6 +23,7 @@ from opscope.recording.recording import OpRecord, Placed, Recording, empty_trace
 from opscope.recording.run import Run
 from opscope.recording.summary import HostStage, LaneTotal, Latency, Summary
 from opscope.zoo import Recipe, make
+from support.recording.analyse_build import analyse
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...recording.finding import LawCheck
-from ...recording.run import Run
 from ..run_analysis import RunAnalysis
 from .amounts import AMOUNTS
 from .arithmetic import macs_within_peak
@@ -17,11 +16,6 @@ PHYSICS = (bytes_within_peak, macs_within_peak, busy_within_wall, *AMOUNTS)
 LAWS: tuple[Callable[[RunAnalysis], Iterator[LawCheck]], ...] = (*CONSERVATION, *PHYSICS)
 
 
-def check_laws(run: Run) -> tuple[LawCheck, ...]:
-    """Every law that a run alone can be held to."""
-    return laws_of(RunAnalysis(run))
-
-
 def laws_of(analysis: RunAnalysis) -> tuple[LawCheck, ...]:
-    """The same, of a run whose analysis has begun: what it has computed is used again."""
+    """Every law that a run alone can be held to."""
     return tuple(law for question in LAWS for law in question(analysis))

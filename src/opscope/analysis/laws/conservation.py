@@ -23,7 +23,6 @@ from ...recording.summary import OpTotal, Share
 from ...recording.trace import NONE, SpanKind
 from ..run_analysis import RunAnalysis
 from ..timeline.activities import execution_marks
-from ..timeline.breakdown import breakdown
 from ..timeline.intervals import union
 
 NEAR = 1e-9  # of a sum of shares
@@ -282,10 +281,10 @@ def shares_add_up(analysis: RunAnalysis) -> Iterator[LawCheck]:
     for name, parts in (
         ("shares of the breakdown add up to 1", summary.breakdown),
         ("shares of the occupancy add up to 1", summary.occupancy),
-        ("shares of the verdict add up to 1", breakdown(analysis)),
+        ("shares of the verdict add up to 1", analysis.breakdown),
     ):
         yield _share_law(name, parts)
-    yield _one_breakdown(summary.breakdown, breakdown(analysis))
+    yield _one_breakdown(summary.breakdown, analysis.breakdown)
     known = [op.share for op in summary.ops if op.share is not None]
     if known:
         rounded = len(known) / (2 * analysis.wall_ns) if analysis.wall_ns else 0.0  # times of ops are whole ns

@@ -15,7 +15,7 @@ from ..causes import COMPUTE, LAYOUT, OTHER
 from ..run_analysis import RunAnalysis
 from ..timeline.activities import NO_LANE
 from ..timeline.critical_path import after
-from ..timeline.gaps import THE_HOST, longest_gaps, waits_for
+from ..timeline.gaps import THE_HOST, longest_gaps
 from .draft import Draft, path_cost
 
 WAIT_SHARE = 0.15  # of the time of the lanes that wait
@@ -32,7 +32,7 @@ def waits(analysis: RunAnalysis) -> Iterator[Draft]:
         return
     lanes = {use.engine: use.lanes for use in analysis.engines}
     stalls, found = analysis.stalls, 0
-    for row in waits_for(analysis):
+    for row in analysis.waits:
         whole = analysis.work.wall_ns * lanes.get(row.engine, 1)
         if (row.engine, row.cause) not in stalls.groups or _explained_elsewhere(analysis, row):
             continue

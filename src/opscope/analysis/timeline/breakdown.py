@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from ...recording.finding import OTHER_BOUND
 from ...recording.summary import Share
 from ..causes import CAUSES, HOST, cause_of_op, cause_of_stage
 from ..op_bounds import bound_by_bytes
-from ..run_analysis import RunAnalysis
+
+if TYPE_CHECKING:
+    from ..run_analysis import RunAnalysis
 
 
 def breakdown(analysis: RunAnalysis) -> tuple[Share, ...]:

@@ -9,11 +9,12 @@ from statistics import median_low
 from ...core.meaning import Carries
 from ...program.capture import Capture
 from ...program.program import Program
-from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, CommandTable, Run, RunInfo
+from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run, RunInfo
 from ...recording.summary import DeviceSummary, Latency, Summary
 from ...recording.trace import Trace
 from ...recording.unknown import in_a_line, unknown_of
-from ..run_totals import with_breakdown
+from ..run_analysis import RunAnalysis
+from ..run_totals import wait_totals
 from ..structure import structure_of
 from .counters import with_counters
 from .kinds import histogram, kind_rows
@@ -31,31 +32,23 @@ from .threads import (
     port_rows,
     thread_rows,
 )
-from .work import InferenceWork, ProgramIndex
+from .work import InferenceWork
 
 _PORT_LEVEL, _OP_LEVEL, _OP_PMU_LEVEL = 50, 70, 100
 
 
-def summarise(trace: Trace, captures: Mapping[int, Capture], index: ProgramIndex) -> Summary:
-    """Totals of one inference on all its devices.
+def summarise(work: InferenceWork, captures: Mapping[int, Capture]) -> Summary:
+    """Totals of one inference on all its devices; the latency is from the first start on any core to the last end.
+
+    Breakdown and waits need dependencies, and so a Run: who makes one adds them (`run_totals.with_breakdown`).
 
     Args:
-        trace: with one lane per thread group.
         captures: device → its stats buffer.
-        index: `ProgramIndex.of(program)`; made once for all inferences.
-    """
-    return _summary(InferenceWork.of(trace, index), captures)
-
-
-def _summary(work: InferenceWork, captures: Mapping[int, Capture]) -> Summary:
-    """All totals of one inference; the latency is from the first start on any core to the last end on any.
-
-    The breakdown needs a critical path, and so a Run: it is added from one that holds this inference alone.
     """
     program, sums, groups = work.index.program, OpSums.of(work), structure_of(work.index.program.ops)
     windows = work.windows.values()
     latency_ns = max((end for _, end in windows), default=0) - min((start for start, _ in windows), default=0)
-    totals = Summary(
+    return Summary(
         latency=Latency(latency_ns, None, None, work.trace.provenance),
         throughput_per_s=program.stats.batch_size * 1e9 / latency_ns if latency_ns else None,
         batch=program.stats.batch_size,
@@ -72,15 +65,16 @@ def _summary(work: InferenceWork, captures: Mapping[int, Capture]) -> Summary:
         placement=placements(work),
         histogram=histogram(work),
     )
-    return with_breakdown(_run_of_inference(work.trace, program, work.index.table, totals)).summary
 
 
-def _run_of_inference(trace: Trace, program: Program, commands: CommandTable, summary: Summary) -> Run:
-    """One decoded inference as a Run: what is asked of every Run can be asked of it.
+def _with_waits(totals: Summary, work: InferenceWork) -> Summary:
+    """Totals of one inference that no Run is made of, with what its lanes wait for."""
+    return replace(totals, waits=wait_totals(RunAnalysis(_run_of_inference(work, totals)).waits))
 
-    Args:
-        commands: of the program, made once for all its inferences.
-    """
+
+def _run_of_inference(work: InferenceWork, summary: Summary) -> Run:
+    """One decoded inference as a Run: what is asked of every Run can be asked of it."""
+    program, trace = work.index.program, work.trace
     info = RunInfo(
         command=(),
         created="",
@@ -96,7 +90,7 @@ def _run_of_inference(trace: Trace, program: Program, commands: CommandTable, su
         inferences=(),
         limits=limits_of(program),
     )
-    return Run(info, program.ops, commands, trace, summary, bounds=program.bounds)
+    return Run(info, program.ops, work.index.table, trace, summary, bounds=program.bounds)
 
 
 def limits_of(program: Program) -> dict[str, float]:
@@ -107,10 +101,18 @@ def limits_of(program: Program) -> dict[str, float]:
     return limits | ({OUTER_BYTES_PER_S: max(read) * program.clock_hz * program.devices} if read else {})
 
 
-def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, network: str) -> DeviceSummary:
-    """The tables of one stats buffer. `trace` is of that device alone, with one lane per thread group."""
-    program = index.program
-    whole, work = capture.level >= _OP_LEVEL, InferenceWork.of(trace, index)
+def summarise_device(
+    work: InferenceWork, capture: Capture, *, network: str, totals: Summary | None = None
+) -> DeviceSummary:
+    """The tables of one stats buffer.
+
+    Args:
+        work: of that device alone.
+        totals: of the same work, where they are known already.
+    """
+    program, whole = work.index.program, capture.level >= _OP_LEVEL
+    if whole:
+        totals = _with_waits(totals or summarise(work, {capture.device: capture}), work)
     counters = pmu_rows(program, capture)
     return DeviceSummary(
         network=network,
@@ -129,15 +131,14 @@ def summarise_device(trace: Trace, capture: Capture, index: ProgramIndex, *, net
         op_pmu=op_pmu_rows(program, capture),
         inference_pcycles=inference_pcycles(capture),
         lost=lost_records(capture),
-        totals=_summary(work, {capture.device: capture}) if whole else None,
+        totals=totals if whole else None,
         notes=missing(program, capture),
         target=program.target,
     )
 
 
-def timeline(trace: Trace, index: ProgramIndex) -> Trace:
+def timeline(work: InferenceWork) -> Trace:
     """The trace with its counters."""
-    work = InferenceWork.of(trace, index)
     return with_counters(work, residency(work))
 
 

@@ -167,7 +167,8 @@ class Emitter:
         lane, moved = of * self.groups + group, round(moved_bytes)
         device, core = divmod(of, self.cores)
         self._add_dependencies(lane, after, reuses)
-        self.moved[route] += moved
+        if route != NO_ROUTE:
+            self.moved[route] += moved
         self.stream_of.append(lane * _STREAMS + route + 1)
         self.rows.append(
             (

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...backends.model_facts import with_model
 from ...backends.timeline import Command, Stretches, build_timeline
 from ...core.errors import ModelError, UsageError, printable
 from ...core.provenance import Provenance
@@ -43,7 +44,7 @@ def profile_model(model: Path, options: VelaOptions, *, shapes: Mapping[str, tup
         raise ModelError(
             str(model), compiled.location, f"compiled already ({printable(compiled.type)}); expected what was compiled"
         )
-    return assemble(model, graph, options, compile_model(model, options))
+    return with_model(assemble(model, graph, options, compile_model(model, options)), graph)
 
 
 def assemble(model: Path, graph: Graph, options: VelaOptions, found: Compilation) -> Recording:

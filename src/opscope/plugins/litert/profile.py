@@ -19,6 +19,7 @@ from ...backends.kernel_times import (
     watched_note,
 )
 from ...backends.measuring import Measuring
+from ...backends.model_facts import with_model
 from ...backends.timeline import Command, Stretches, build_timeline
 from ...core.errors import ModelError, printable
 from ...core.meaning import Does
@@ -50,7 +51,7 @@ def profile_model(
         )
     found = measure(model, graph, measuring, kernels=kernels, resized=bool(shapes))
     result = assemble(model, graph, measuring, found, kernels=kernels)
-    return result if measuring.op_times else latency_alone(result, found.samples_ns)
+    return with_model(result if measuring.op_times else latency_alone(result, found.samples_ns), graph)
 
 
 def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement, *, kernels: str) -> Recording:

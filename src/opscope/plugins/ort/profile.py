@@ -19,6 +19,7 @@ from ...backends.kernel_times import (
     what_measured_does,
 )
 from ...backends.measuring import Measuring, allowed_cpus
+from ...backends.model_facts import with_model
 from ...backends.timeline import Command, build_timeline
 from ...core.errors import ModelError
 from ...core.meaning import Does
@@ -48,7 +49,7 @@ def profile_model(model: Path, measuring: Measuring, *, level: str, shapes: Mapp
     result = assemble(model, graph, measuring, found, level=level)
     if not measuring.op_times:
         result = latency_alone(result, found.samples_ns)
-    return replace(result, notes=(*graph.assumptions, *result.notes))
+    return with_model(replace(result, notes=(*graph.assumptions, *result.notes)), graph)
 
 
 def assemble(model: Path, graph: Graph, measuring: Measuring, found: Measurement, *, level: str) -> Recording:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis.totals.summarise import summarise_device
+from ...analysis.totals.work import InferenceWork
 from ...core.errors import UsageError, printable
 from ...core.files import write_whole
 from ...device.host.inputs import Array, check_inputs, port_types
@@ -83,7 +84,8 @@ class SessionTrace(Trace):
         text = StringIO()
         for capture, trace in self.execution.device_traces(self.sample):
             network = network_name(self.program, capture.device)
-            OpstatsText().render(summarise_device(trace, capture, self.execution.program_index, network=network), text)
+            work = InferenceWork.of(trace, self.execution.program_index)
+            OpstatsText().render(summarise_device(work, capture, network=network), text)
         write_whole(Path(path), lambda out: out.write(text.getvalue().encode()))
         return Path(path)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...backends.kernel_times import placed_counts
+from ...backends.model_facts import with_model
 from ...core.errors import ModelError
 from ...core.provenance import Provenance
 from ...graph.graph import Graph
@@ -36,7 +37,7 @@ def profile_model(model: Path, options: SophgoOptions, *, shapes: Mapping[str, t
     graph = read_model(model, shapes=shapes)
     if graph.framework != "ONNX":
         raise ModelError(str(model), "", f"a {graph.framework} model; expected ONNX")
-    return assemble(model, graph, options, compile_model(model, graph, options))
+    return with_model(assemble(model, graph, options, compile_model(model, graph, options)), graph)
 
 
 def assemble(model: Path, graph: Graph, options: SophgoOptions, found: Compilation) -> Recording:
@@ -56,7 +57,6 @@ def assemble(model: Path, graph: Graph, options: SophgoOptions, found: Compilati
         },
         options=options.shown(),
         producer={TOOL: found.version},
-        batch=_batch(graph),
         metrics=(*base.metrics, *_metrics(found, base.ops)),
         stages=found.stages,
         graph=graph_edges(graph),

@@ -55,6 +55,7 @@ class TflmBackend:
 
 
 def _profile(model: Path, *, seed: int) -> Recording:
+    from ...backends.model_facts import with_model
     from ...core.provenance import Provenance
     from ...readers import read_model
     from ...recording.recording import Recording
@@ -76,7 +77,7 @@ def _profile(model: Path, *, seed: int) -> Recording:
     if answer is None or not answer["ok"]:
         raise ModelError(str(model), "", f"TensorFlow Lite Micro does not run it: {_reason(answer, ended)}")
     differences = cast("Sequence[float] | None", answer["differences"])
-    return Recording(
+    result = Recording(
         maker="tflm",
         provenance=Provenance.EMULATED,
         ops=tuple(_ops(graph)),
@@ -91,6 +92,7 @@ def _profile(model: Path, *, seed: int) -> Recording:
         cores=1,
         inferences=1,
     )
+    return with_model(result, graph)
 
 
 def _reason(answer: Mapping[str, object] | None, ended: Ended) -> str:

@@ -5,7 +5,7 @@ The same for every profile, whatever made it; then what its source alone tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import TextIO
 
@@ -13,17 +13,18 @@ from ...core.errors import printable
 from ...core.manifest import USUAL_SECTIONS, Section
 from ...core.units import UNKNOWN, format_digits, format_latency, format_ns, format_percent
 from ...recording.finding import OTHER_BOUND, UPPER_BOUND, Finding, Findings
-from ...recording.recording import Recording
+from ...recording.recording import OpRecord, Recording
 from ...recording.run import Run
 from ...recording.summary import OpTotal
 from .columns import Style, bar, columns, pairs, unknown_lines, with_origin
-from .recording_text import sections_of
+from .recording_text import latency_words, sections_of
 from .trial_rows import trial_rows, tried_again
 
 WIDTH = 100  # of the screen, where nobody says
 MOST_FINDINGS = 3  # in full, beside those of the source
 _BAR_WIDTH = 40
 _KERNEL_WIDTH = 24
+_INDENT = 14  # of what stands beside latency, throughput and verdict
 _LEAST_NAME = 16  # columns of a name, however narrow the screen
 
 
@@ -61,11 +62,11 @@ class ProfileText:
 
     def render(self, run: Run, found: Findings, recording: Recording, out: TextIO) -> None:
         parts = (
-            self._head(run, found),
+            self._head(run, found, recording),
             self._unknown(run, found),
             self._language_model(run),
             self._breakdown(found),
-            self._ops(run),
+            self._ops(run, recording),
             self._found(found, recording),
             self._tried(found),
             *sections_of(recording, sections=self.sections, top=self.top),
@@ -74,7 +75,7 @@ class ProfileText:
         )
         out.write("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n")
 
-    def _head(self, run: Run, found: Findings) -> list[str]:
+    def _head(self, run: Run, found: Findings, recording: Recording) -> list[str]:
         """Title, latency, throughput and verdict."""
         info, latency = run.info, run.summary.latency
         place = f"{info.devices} × {info.cores} cores" if info.devices > 1 else f"{info.cores} cores"
@@ -86,6 +87,7 @@ class ProfileText:
             ns = sum(stage.ns for stage in run.summary.host)
             seen = format_latency(None if unknown else ns, ns, None)
             rows[0] = ("latency", f"{rows[0][1]}; the application sees {seen}")
+        rows += [("", line) for line in wrap(latency_words(recording), self.width - _INDENT)]
         if run.summary.throughput_per_s is not None:
             alone = " of the device alone" if run.summary.host else ""  # the host may not keep up with it
             rate = f"{format_digits(run.summary.throughput_per_s)} inferences/s{alone}"
@@ -135,23 +137,29 @@ class ProfileText:
             lines.append(f"  {part.cause:<{name}} {drawn} {format_percent(part.share):>6}  {format_ns(round(part.ns))}")
         return lines
 
-    def _ops(self, run: Run) -> list[str]:
-        """The table of the costliest ops, its last column as wide as the screen leaves it."""
+    def _ops(self, run: Run, recording: Recording) -> list[str]:
+        """The table of the costliest ops, its last column as wide as the screen leaves it.
+
+        Of ops that were measured again and again the time is the median, with the spread beside it.
+        """
         ops = run.summary.ops
         shown = ops if self.top is None else ops[: self.top]
         if not shown:
             return []
         if all(op.wall_ns is None and op.share is None for op in ops):
             return self._untimed(shown, left=len(ops) - len(shown))
-        kernels = any(op.kernel for op in shown)
-        rows = [_op_row(op, _name(run, op), kernels=kernels) for op in shown]
-        header = ("busy", "", "time", "type", "engine", *(["kernel"] if kernels else []), "op")
-        align, limits = "><><<" + "<" * kernels, {3: 20, 4: 14, 5: _KERNEL_WIDTH}
+        kernels, samples = any(op.kernel for op in shown), _samples(recording)
+        rows = [_op_row(op, _name(run, op), kernels=kernels, samples=samples) for op in shown]
+        spread = ("10th", "90th") if samples else ()
+        header = ("busy", "", "time", *spread, "type", "engine", *(["kernel"] if kernels else []), "op")
+        align, first = "><>" + ">" * len(spread) + "<<" + "<" * kernels, 3 + len(spread)
+        limits = {first: 20, first + 1: 14, first + 2: _KERNEL_WIDTH}
         before = columns(header[:-1], [row[:-1] for row in rows], align=align, limits=limits)[1]  # its rule
         name = max(self.width - len(before) - 2, _LEAST_NAME)
         table = columns(header, rows, align=align + "<", limits=limits | {len(align): name})
         left = len(ops) - len(shown)
-        note = " – busy: share of the work of all engines; time: on the clock" if self.width >= 80 else ""
+        time = "median, 10th and 90th percentile" if samples else "on the clock"
+        note = f" – busy: share of the work of all engines; time: {time}" if self.width >= 80 else ""
         return [
             self.style("COSTLIEST OPS", "strong") + note,
             *table,
@@ -237,11 +245,19 @@ def _name(run: Run, op: OpTotal) -> str:
     return with_origin(op.name, info.module, info.line)
 
 
-def _op_row(op: OpTotal, name: str, *, kernels: bool) -> Sequence[str]:
+def _samples(recording: Recording) -> Mapping[int, OpRecord]:
+    """Ops that were measured again and again, by their number; what a file has may be the least and the most."""
+    return {} if recording.source else {n: op for n, op in enumerate(recording.ops) if op.low_ns is not None}
+
+
+def _op_row(op: OpTotal, name: str, *, kernels: bool, samples: Mapping[int, OpRecord]) -> Sequence[str]:
+    sampled = None if op.op is None else samples.get(op.op)
+    low, high = (None, None) if sampled is None else (sampled.low_ns, sampled.high_ns)
     return (
         format_percent(op.share),
         bar(op.share or 0.0, 12),
         format_ns(op.wall_ns),
+        *([format_ns(low), format_ns(high)] if samples else []),
         op.type or UNKNOWN,
         op.engine or UNKNOWN,
         *([op.kernel or UNKNOWN] if kernels else []),

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from ...core.errors import printable
 from ...core.manifest import Section
 from ...core.units import UNKNOWN, format_bytes, format_count, format_ns, format_percent, format_seconds
-from ...recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
+from ...recording.recording import LATENCY, THROUGHPUT, KernelTotal, Metric, OpRecord, Placed, Recording
 from ...recording.summary import LaneTotal
 from ..table import LEFT, Column, text_table
 from .columns import bar, pairs
 from .recording_ops import WAITS, imported_table, is_timed, node_table, what_is_known
 
 ABOUT = ("about", "totals", "checks")
+
+_NS = {"ns": 1, "us": 1000}
 
 
 def sections_of(recording: Recording, *, sections: Sequence[Section], top: int | None) -> Iterator[list[str]]:
@@ -53,10 +55,33 @@ def _about(recording: Recording) -> Iterator[str]:
 
 
 def _totals(recording: Recording) -> Iterator[str]:
-    if recording.metrics:
+    """All that the source adds up, but for what heads the screen."""
+    metrics = [metric for metric in recording.metrics if not _heads_screen(metric, recording)]
+    if metrics:
         yield "totals"
-        names = [printable(metric.name.replace("_", " "), 60) for metric in recording.metrics]
-        yield from pairs(list(zip(names, map(metric_text, recording.metrics), strict=True)))
+        names = [printable(metric.name.replace("_", " "), 60) for metric in metrics]
+        yield from pairs(list(zip(names, map(metric_text, metrics), strict=True)))
+
+
+def _heads_screen(metric: Metric, recording: Recording) -> bool:
+    """Whether the screen has said it: the latency, and the throughput where there is nothing to add to it."""
+    if metric.value is None:
+        return False
+    if metric.name == LATENCY:
+        return round(metric.value * _NS.get(metric.unit, 0)) == recording.latency_ns
+    return metric.name == THROUGHPUT and not metric.note
+
+
+def latency_words(recording: Recording) -> str:
+    """What the source says of its latency beside the number: range and note."""
+    metric = recording.metric(LATENCY)
+    if metric is None or recording.totals is not None or not _heads_screen(metric, recording):
+        return ""
+    is_ranged = recording.latency is not None and recording.latency.low_ns is not None
+    known = metric.low is not None and metric.high is not None and not is_ranged
+    spread = f"{_value(metric.low or 0, metric.unit)} – {_value(metric.high or 0, metric.unit)}" if known else ""
+    other = metric.provenance if metric.provenance != recording.provenance else ""
+    return "; ".join(filter(None, (spread, other, printable(metric.note, 300))))
 
 
 def metric_text(metric: Metric) -> str:
@@ -122,7 +147,7 @@ def _nodes(recording: Recording, top: int | None) -> Iterator[str]:
             yield from imported_table(recording.ops, top)
         return
     nodes, which = _chosen(recording.ops, top)
-    if nodes:
+    if nodes and not any(node.low_ns is not None for node in nodes):  # of samples the table of every profile has all
         yield f"nodes ({which}) – {what_is_known(nodes, recording.provenance)}"
         yield from node_table(nodes)
 
@@ -186,11 +211,26 @@ def _placement(recording: Recording) -> Iterator[str]:
     if on_cpu and recording.placed(Placed.ACCELERATOR):
         yield f"on the CPU: {len(on_cpu)}"
         yield from (f"  {printable(node.name)} ({node.type}): {printable(node.reason, 300)}" for node in on_cpu[:20])
+    for reason, ran in _ran_as(recording).items():
+        yield _named(printable(reason, 300), ran)
     for placed, words in ((Placed.FUSED, "fused into others"), (Placed.REMOVED, "taken out before it runs")):
         nodes = recording.placed(placed)
         if nodes:
-            names = ", ".join(printable(node.name, 60) for node in nodes[:8])
-            yield f"{words}: {len(nodes)}: {names}{', …' if len(nodes) > 8 else ''}"
+            yield _named(words, nodes)
+
+
+def _ran_as(recording: Recording) -> dict[str, list[OpRecord]]:
+    """Nodes that were measured again and again, by what is said of how they ran."""
+    found: dict[str, list[OpRecord]] = {}
+    for node in recording.ops:
+        if node.low_ns is not None and node.reason and not recording.source:
+            found.setdefault(node.reason, []).append(node)
+    return found
+
+
+def _named(words: str, nodes: Sequence[OpRecord]) -> str:
+    names = ", ".join(printable(node.name, 60) for node in nodes[:8])
+    return f"{words}: {len(nodes)}: {names}{', …' if len(nodes) > 8 else ''}"
 
 
 def _stages(recording: Recording) -> Iterator[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from opscope import cli
-from opscope.analysis.laws import check_laws
 from opscope.plugins.qnn.compilation import compile_model
 from opscope.plugins.qnn.hexagon import MB, hexagon_of
 from opscope.plugins.qnn.options import HtpOptions
@@ -17,6 +16,7 @@ from opscope.plugins.qnn.profile import profile_model
 from opscope.plugins.qnn.socs import SOCS, Soc, find_soc
 from opscope.recording.build import to_run
 from support.models.small_models import convnet
+from support.recording.analyse_build import check_laws
 
 pytestmark = pytest.mark.skipif(
     find_spec("onnxruntime_qnn") is None, reason="onnxruntime-qnn is not installed: pip install 'opscope[htp]'"

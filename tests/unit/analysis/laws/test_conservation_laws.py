@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from opscope.analysis.laws import check_laws
 from opscope.analysis.laws.conservation import CONSERVATION
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.program.program import OpInfo
 from opscope.recording.run import Run
 from opscope.recording.summary import LaneTotal, Latency, RouteTotal, Share, Summary
 from opscope.recording.trace import Lane, SpanKind
-from support.recording.analyse_build import DMA, HVX, Command, Span, run_of, total
+from support.recording.analyse_build import DMA, HVX, Command, Span, check_laws, run_of, total
 
 EXECUTION = Lane(0, 0, "Execution")
 OPS = (OpInfo("a", "MatMul", "", ""),)

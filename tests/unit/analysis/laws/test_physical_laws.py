@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from opscope.analysis.laws import PHYSICS, check_laws
+from opscope.analysis.laws import PHYSICS
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.program.bounds import Bounds, Holding, MemoryPeak, Rate, RoutePeak, UnitPeak
 from opscope.program.program import OpInfo
@@ -15,7 +15,7 @@ from opscope.recording.finding import LawCheck
 from opscope.recording.run import Run
 from opscope.recording.summary import LaneTotal, Latency, MemoryTotal, RouteTotal, Summary
 from opscope.recording.trace import NONE, Lane, SpanKind
-from support.recording.analyse_build import DMA, HVX, Command, Span, run_of, total
+from support.recording.analyse_build import DMA, HVX, Command, Span, check_laws, run_of, total
 
 WRITES, EXECUTION = Lane(0, 0, "HVX DMA DDR write"), Lane(0, 0, "Execution")
 OPS = (OpInfo("a", "MatMul", "", ""),)

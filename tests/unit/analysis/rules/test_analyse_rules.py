@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from opscope.analysis.analyse import analyse
 from opscope.program.bounds import Bounds, UnitPeak
 from opscope.program.program import OpCycles, OpInfo
 from opscope.recording.finding import UPPER_BOUND
@@ -23,6 +22,7 @@ from support.recording.analyse_build import (
     C,
     Command,
     Span,
+    analyse,
     copy,
     finding,
     ids,

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from opscope.analysis.analyse import analyse
 from opscope.core.meaning import Does
 from opscope.core.provenance import Provenance
 from opscope.program.program import OpInfo
 from opscope.recording.run import Run
-from support.recording.analyse_build import Span, finding, ids, run_of, total
+from support.recording.analyse_build import Span, analyse, finding, ids, run_of, total
 
 MOVERS = 3
 LIMITS = {"vector_bytes_per_s": 1e9}  # a byte takes a nanosecond

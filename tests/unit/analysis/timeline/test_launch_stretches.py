@@ -13,7 +13,7 @@ from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.options import CompileOptions, ProfileOptions
 from opscope.recording.run import Run
-from opscope.workflows.record import run_of
+from opscope.workflows.record import analysis_of
 from opscope.workflows.simulated_run import run_program
 from support.build import Sketch
 
@@ -31,7 +31,7 @@ def profiled(graph: Graph) -> Run:
     machine = use_machine("aic100-std", cores=1)
     program = compile_graph(graph, machine, CompileOptions(cores=1, stats_level=70))
     recording = run_program(program, ProfileOptions(), step=lambda _: None)
-    return run_of(recording, command=(), created="", sha256=None)
+    return analysis_of(recording, command=(), created="", sha256=None).run
 
 
 def test_small_ops_are_bound_by_their_launch() -> None:

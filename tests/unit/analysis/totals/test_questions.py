@@ -9,18 +9,25 @@ import pytest
 
 from opscope.analysis.structure import block_of, layer_of
 from opscope.analysis.totals.memory import residency
-from opscope.analysis.totals.summarise import summarise, typical
+from opscope.analysis.totals.summarise import summarise, summarise_device, typical
 from opscope.analysis.totals.work import InferenceWork, ProgramIndex
 from opscope.core.meaning import Does
 from opscope.program.program import Program, StatsOptions
-from opscope.recording.summary import MemoryTotal, Summary
+from opscope.recording.summary import MemoryTotal, Summary, WaitTotal
 from support.decode.build import Profiled, furnished, profiled, small
 from support.device.build import COPY, DMA, HMX, HVX, READ, WRITE, Step, program_of
 
 
 def totals(profile: Profiled) -> Summary:
     captures = {capture.device: capture for capture in profile.captures}
-    return summarise(profile.trace(), captures, profile.index)
+    return summarise(InferenceWork.of(profile.trace(), profile.index), captures)
+
+
+def waits(profile: Profiled, device: int = 0) -> tuple[WaitTotal, ...]:
+    work = InferenceWork.of(profile.trace(device), profile.index)
+    tables = summarise_device(work, profile.captures[device], network="network")
+    assert tables.totals is not None
+    return tables.totals.waits
 
 
 @pytest.mark.parametrize(
@@ -41,7 +48,7 @@ def test_layers_are_paths_up_to_a_number_and_blocks_leave_it_open(name: str, lay
 
 
 def test_a_wait_is_put_down_to_the_copy_the_engine_and_the_other_core() -> None:
-    causes = {(row.group, row.cause) for row in totals(small()).waits}
+    causes = {(row.group, row.cause) for row in waits(small())}
     assert ("HMX", "DMA DDR read") in causes
     assert ("HVX", "HMX") in causes
     assert ("HVX", "HVX of another core") in causes
@@ -49,8 +56,7 @@ def test_a_wait_is_put_down_to_the_copy_the_engine_and_the_other_core() -> None:
 
 def test_a_wait_for_another_device_says_so() -> None:
     profile = small(steps=(Step(HVX, 9000), Step(HVX, 10, needs=(0,), device=1)))
-    trace = profile.trace(1)
-    row = summarise(trace, {1: profile.captures[1]}, profile.index).waits[0]
+    row = waits(profile, 1)[0]
     assert (row.group, row.cause, row.count) == ("HVX", "HVX of another device", 1)
 
 
@@ -61,8 +67,9 @@ def test_the_longest_awaited_producer_comes_first_with_its_place() -> None:
 
 
 def test_a_thread_that_starts_transfers_waits_for_nobody_s_op() -> None:
-    found = totals(small(steps=(Step(HMX, 9000), Step(DMA, 10, route=WRITE, moved_bytes=90_000, needs=(0,)))))
-    assert [(row.group, row.cause) for row in found.waits] == [("DMAIssue", "HMX")]
+    profile = small(steps=(Step(HMX, 9000), Step(DMA, 10, route=WRITE, moved_bytes=90_000, needs=(0,))))
+    found = totals(profile)
+    assert [(row.group, row.cause) for row in waits(profile)] == [("DMAIssue", "HMX")]
     assert found.producers == ()
     assert {row.wait_ns for row in found.ops} == {0}
     behind = totals(small(steps=(Step(HMX, 9000), Step(HVX, 10, needs=(0,)))))
@@ -132,7 +139,7 @@ def test_memory_in_use_is_with_weights_that_stay_and_its_peak_is_what_was_placed
     captures = {capture.device: capture for capture in profile.captures}
 
     def local(program: Program) -> MemoryTotal:
-        return summarise(profile.trace(), captures, ProgramIndex.of(program)).memory[1]
+        return summarise(InferenceWork.of(profile.trace(), ProgramIndex.of(program)), captures).memory[1]
 
     bare, staying = local(profile.program), local(program)
     assert bare.peak_bytes is not None
@@ -185,4 +192,4 @@ def test_a_program_without_commands_is_summed_up_to_nothing() -> None:
     profile = small(steps=())
     assert ProgramIndex.of(profile.program).row_keys == ()
     found = totals(profile)
-    assert found.ops == found.waits == found.occupancy == found.histogram == ()
+    assert found.ops == waits(profile) == found.occupancy == found.histogram == ()

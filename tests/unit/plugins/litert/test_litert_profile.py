@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.analysis.analyse import analyse
 from opscope.backends.measuring import Measuring
 from opscope.core.errors import UsageError
 from opscope.graph.graph import Graph
@@ -22,6 +21,7 @@ from opscope.recording.build import to_run
 from opscope.recording.recording import Placed, Recording
 from opscope.recording.trace import SpanKind
 from support.build import Sketch
+from support.recording.analyse_build import analyse
 
 CONV, DENSE, RESHAPE = "Convolution (NHWC, QC8) IGEMM", "Fully Connected (NC, QS8, QC8W) GEMM", "Static Reshape (NC)"
 TRANSPOSE, BATCH = "Transpose (ND, X8) Transpose", "Batch Matrix Multiply (NC, QS8) GEMM"

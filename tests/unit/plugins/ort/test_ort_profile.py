@@ -7,12 +7,12 @@ import numpy as np
 import onnx
 import pytest
 
-from opscope.analysis.analyse import analyse
 from opscope.importers.formats import read_profile
 from opscope.recording.build import to_run
 from opscope.recording.recording import Recording
 from opscope.recording.trace import NONE, SpanKind
 from support.plugins.importer_samples import all_hold, op
+from support.recording.analyse_build import analyse
 
 
 @pytest.fixture(scope="module")

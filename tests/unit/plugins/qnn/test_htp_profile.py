@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opscope.analysis.run_analysis import RunAnalysis
 from opscope.core.errors import ModelError, UsageError
 from opscope.plugins.qnn.compilation import _check_taken, _check_target
 from opscope.plugins.qnn.details import parts_of
@@ -37,7 +38,7 @@ def run_of(result: Recording) -> Run:
 
 def text_of(result: Recording, level: str = "detailed") -> str:
     out, run = StringIO(), run_of(result)
-    ProfileText(sections=LEVELS[level]).render(run, findings_for(run, result), result, out)
+    ProfileText(sections=LEVELS[level]).render(run, findings_for(RunAnalysis(run), result), result, out)
     return out.getvalue()
 
 
@@ -208,7 +209,7 @@ def test_a_part_without_a_model_has_facts_and_no_times() -> None:
     assert result.provenance == "compiler-fact"
     assert result.value("ddr_read") == READ_BY_TWO
     assert all(node.time_ns is None for node in result.ops)
-    assert "times —, bytes compiler-fact" in text_of(result)
+    assert "cycles —, bytes compiler-fact" in text_of(result)
 
 
 def test_a_silent_fallback_to_another_part_is_refused() -> None:

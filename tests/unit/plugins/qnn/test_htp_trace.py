@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from opscope.analysis.analyse import analyse
 from opscope.analysis.laws.conservation import window_is_latency
 from opscope.analysis.run_analysis import RunAnalysis
 from opscope.analysis.timeline.over_time import Bins
@@ -27,13 +26,14 @@ from opscope.recording.trace import SpanKind, blank_spans
 from opscope.workflows.record import trace_json
 from support.plugins.qnn.htp_samples import profiled, schematic, timeline, tiny, two_partitions
 from support.plugins.qnn.qnn_session import WHOLE
+from support.recording.analyse_build import analyse
 
 Event = dict[str, object]
 
 
 def events_of(recording: Recording) -> list[Event]:
     run = to_run(recording, command=(), created="", sha256=None)
-    return json.loads(trace_json(run))["traceEvents"]  # type: ignore[no-any-return]
+    return json.loads(trace_json(RunAnalysis(run)))["traceEvents"]  # type: ignore[no-any-return]
 
 
 def area(recording: Recording, word: str) -> float:
@@ -154,7 +154,7 @@ def test_spans_of_the_path_are_marked_with_the_cycles_that_they_are_of_it() -> N
 
 def test_our_own_timeline_is_not_taken_for_one_of_a_device(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    path.write_bytes(trace_json(to_run(profiled(tiny()), command=(), created="", sha256=None)))
+    path.write_bytes(trace_json(RunAnalysis(to_run(profiled(tiny()), command=(), created="", sha256=None))))
     assert b"HTP Op Type" in path.read_bytes()
     assert find_format(path).name == "trace-events"
 

@@ -21,7 +21,7 @@ from opscope.plugins.sophgo.compiled_files import read_mlir, read_placements
 from opscope.recording.recording import Recording
 from opscope.recording.run import Run
 from opscope.recording.trace import NONE, SpanKind
-from opscope.workflows.record import run_of
+from opscope.workflows.record import analysis_of
 from support.plugins.sophgo_build import SAMPLES, SCHEDULES, schedule_text
 
 
@@ -30,7 +30,7 @@ def read(*names: str) -> Recording:
 
 
 def run(*names: str) -> Run:
-    return run_of(read(*names), command=(), created="", sha256=None)
+    return analysis_of(read(*names), command=(), created="", sha256=None).run
 
 
 def test_files_are_known_by_their_content(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 
 from opscope.analysis.totals.summarise import summarise_device
-from opscope.analysis.totals.work import ProgramIndex
+from opscope.analysis.totals.work import InferenceWork, ProgramIndex
 from opscope.core.errors import CaptureError
 from opscope.options import CompileOptions, options_of
 from opscope.plugins.qaic.summary_text import read_opstats_text
@@ -29,7 +29,7 @@ def rendered(summary: DeviceSummary, **options: bool) -> str:
 
 def summary_of(stats: StatsOptions | None = None) -> DeviceSummary:
     profile = small(stats)
-    return summarise_device(profile.trace(), profile.captures[0], profile.index, network="network")
+    return summarise_device(InferenceWork.of(profile.trace(), profile.index), profile.captures[0], network="network")
 
 
 def test_the_published_summary_is_read_and_written_back_byte_for_byte() -> None:
@@ -80,7 +80,7 @@ def test_commands_whose_word_is_that_of_a_wait_are_no_waits() -> None:
     profile = small()
     program = replace(profile.program, kinds=tuple("sync" for _ in profile.program.kinds))
     index = ProgramIndex.of(program)
-    summary = summarise_device(profile.trace(), profile.captures[0], index, network="network")
+    summary = summarise_device(InferenceWork.of(profile.trace(), index), profile.captures[0], network="network")
     works = [row for row in summary.kinds if row.kind == "sync" and row.pcycles is not None]
     assert works
     assert not any(row.is_wait for row in works)
@@ -124,7 +124,8 @@ def test_counters_of_outer_memory_bear_its_name() -> None:
     profile = small(EVENTS)
     program = replace(profile.program, memories=(MemoryInfo("XRAM", is_outer=True), *profile.program.memories[1:]))
     index = ProgramIndex.of(program)
-    text = rendered(summarise_device(profile.trace(), profile.captures[0], index, network="network"))
+    work = InferenceWork.of(profile.trace(), index)
+    text = rendered(summarise_device(work, profile.captures[0], network="network"))
     assert re.search(r"^c00 XRAM read bytes: +80000$", text, re.M)
     assert re.search(r"^c00 XRAMTrafficMB: +[\d.]+$", text, re.M)
     assert not re.search(r"DDR (read|write) bytes|DDRTraffic|DDRBandwidth", text)
@@ -152,7 +153,9 @@ def test_a_name_with_control_characters_cannot_reach_the_terminal() -> None:
     groups = (Group("H\nX", "HVX", 4), *profile.program.groups[1:])
     kinds = ("bad\x1b[31m", *profile.program.kinds[1:])
     index = ProgramIndex.of(replace(profile.program, kinds=kinds, groups=groups))
-    text = rendered(summarise_device(profile.trace(), profile.captures[0], index, network="n\x00et\n[fake] line"))
+    text = rendered(
+        summarise_device(InferenceWork.of(profile.trace(), index), profile.captures[0], network="n\x00et\n[fake] line")
+    )
     assert "\x1b" not in text
     assert "\x00" not in text
     assert r"bad\x1b[31m H\nX" in text

@@ -8,11 +8,14 @@ from unicodedata import east_asian_width
 
 import pytest
 
+from opscope.core.provenance import Provenance
 from opscope.recording.finding import Findings, LawCheck, Trial
-from opscope.recording.recording import Recording
+from opscope.recording.recording import Metric, OpRecord, Placed, Recording
 from opscope.recording.run import Run
-from opscope.recording.summary import HostStage
+from opscope.recording.summary import HostStage, Latency
 from opscope.views.text.profile_text import ProfileText
+from opscope.workflows.analysing import findings_for
+from opscope.workflows.record import analysis_of
 from support.recording.page_build import OPS, small_findings, small_run
 
 LONG = (
@@ -112,3 +115,39 @@ def test_a_broken_law_stands_under_the_headline_with_both_numbers_and_others_do_
     assert sum("law broken" in line for line in lines) == 1
     sound = screen(run, findings=replace(small_findings(run), checks=checks[1:]))
     assert not any("law broken" in line for line in sound)
+
+
+def measured() -> Recording:
+    """Two ops that a runtime was watched at, one of which it ran as another kernel."""
+    ops = (
+        OpRecord("slow", "Conv", time_ns=6000, low_ns=5000, high_ns=7000, placed=Placed.CPU, reason="ran as Fast:Conv"),
+        OpRecord("quick", "Relu", time_ns=2000, low_ns=1000, high_ns=3000, placed=Placed.CPU),
+    )
+    metrics = (
+        Metric("latency", 10.0, "us", Provenance.MEASURED, "with the profiler", 9.0, 11.0),
+        Metric("nodes_ran", 2, "count", Provenance.MEASURED),
+    )
+    latency = Latency(10_000, 9000, 11_000, Provenance.MEASURED)
+    return Recording("ort", Provenance.MEASURED, ops=ops, metrics=metrics, latency=latency, inferences=3)
+
+
+def measured_screen() -> list[str]:
+    recording, out = measured(), StringIO()
+    analysis = analysis_of(recording, command=(), created="", sha256=None)
+    ProfileText().render(analysis.run, findings_for(analysis, recording), recording, out)
+    return out.getvalue().splitlines()
+
+
+def test_a_measured_op_stands_in_one_table_with_its_percentiles() -> None:
+    lines = measured_screen()
+    (slow,) = [line for line in lines if line.endswith("  slow")]
+    assert slow.split()[2:] == ["6", "us", "5", "us", "7", "us", "Conv", "—", "slow"]
+    assert not [line for line in lines if line.startswith("nodes (")]
+    assert "ran as Fast:Conv: 1: slow" in lines
+
+
+def test_a_measured_latency_is_said_once_with_what_its_source_says_of_it() -> None:
+    lines = measured_screen()
+    assert [line for line in lines if "latency" in line] == ["  latency  10 us (9 us – 11 us)"]
+    assert lines[2].strip() == "with the profiler"
+    assert "  nodes ran  2  [measured]" in lines

@@ -9,6 +9,7 @@ from io import BytesIO
 import pytest
 
 from opscope.analysis.totals.summarise import timeline
+from opscope.analysis.totals.work import InferenceWork
 from opscope.core.meaning import Direction
 from opscope.decode import Barriers, Threads, merge_traces
 from opscope.program.program import Detail, Operand
@@ -209,7 +210,9 @@ def _commands(profile: Profiled, group: int) -> int:
 
 def test_counters_show_clock_bandwidth_and_local_memory() -> None:
     profile = small()
-    counters = [e for e in events_of(profile, timeline(profile.trace(), profile.index)) if e["ph"] == "C"]
+    counters = [
+        e for e in events_of(profile, timeline(InferenceWork.of(profile.trace(), profile.index))) if e["ph"] == "C"
+    ]
     assert {e["name"] for e in counters} >= {"Freq", "DDR read bandwidth", "VTCM in use"}
     clocks = [value for e in counters if e["name"] == "Freq" for value in e["args"].values()]  # type: ignore[attr-defined]
     assert clocks == [pytest.approx(1200, rel=0.01)] * len(clocks)
@@ -217,7 +220,7 @@ def test_counters_show_clock_bandwidth_and_local_memory() -> None:
 
 def test_the_bandwidth_counter_adds_up_to_the_bytes_that_were_moved() -> None:
     profile = small()
-    trace = timeline(profile.trace(), profile.index)
+    trace = timeline(InferenceWork.of(profile.trace(), profile.index))
     number = next(i for i, c in enumerate(trace.counters) if c.name == "DDR read bandwidth")
     own = trace.samples[trace.samples["counter"] == number]
     moved = sum(float(v) * (b - a) for v, a, b in zip(own["value"], own["time_ns"], own["time_ns"][1:], strict=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opscope.analysis.totals.summarise import timeline
+from opscope.analysis.totals.work import InferenceWork
 from opscope.decode import Barriers, Threads, merge_traces
 from opscope.program.wire import StatsSection
 from opscope.views.timeline.perfetto_spans import ORDERING_FLOW, Interned
@@ -18,7 +19,7 @@ from support.viewers.trace_forms import Reader, both, from_json, instants_of
 def test_the_two_forms_agree_event_for_event(threads: Threads) -> None:
     profile = small()
     trace = profile.trace(threads=threads, barriers=Barriers.ALL)
-    counted = timeline(profile.trace(), profile.index)
+    counted = timeline(InferenceWork.of(profile.trace(), profile.index))
     for one in (trace, counted):
         chrome, proto = both(profile, one)
         spans, counters, arrows = from_json(chrome)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ....backends.model_facts import with_model
 from ....core.meaning import Carries, Does
 from ....core.provenance import Provenance
 from ....importers.column_trace import Clock
@@ -37,7 +38,7 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
     table, trace = _timeline(schedule, ops, options, clock) if clock else (None, empty_trace(Provenance.VENDOR_MODEL))
     total = int(found.rows.end.max(initial=0))
     latency = Latency(int(clock.ns(np.array([total]))[0]), None, None, Provenance.VENDOR_MODEL) if clock else None
-    return Recording(
+    result = Recording(
         maker="torq",
         model=str(model),
         network=model.stem,
@@ -61,6 +62,7 @@ def profile_model(model: Path, options: TorqOptions, *, shapes: Mapping[str, tup
         numbers=(0,),
         files=found.files,
     )
+    return with_model(result, graph)
 
 
 def _timeline(schedule: Schedule, ops: Ops, options: TorqOptions, clock: Clock) -> tuple[CommandTable, Trace]:

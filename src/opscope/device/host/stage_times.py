@@ -2,6 +2,8 @@
 
 A stage that handles bytes takes its fixed part and the bytes at a rate: pre- and post-processing at that of the host's
 memory, transfers at that of the link. What comes back is the outputs and, of an instrumented program, its stats buffer.
+Pre-processing reads inputs as the application has them and leaves them in the types of the device, in which they cross
+the link; post-processing does the same the other way round.
 
 Only raw words of PCG64 are used: they are the same on every machine and with every release of numpy, unlike its
 ready-made distributions.
@@ -64,7 +66,7 @@ class StageSource:
 
     def __init__(self, program: Program, *, seed: int, activation: int) -> None:
         traffic = HostTraffic.of(program)
-        self.means_ns = _means_ns(program, traffic)
+        self.means_ns = _means_ns(program)
         self.spread = _spread(program)
         self.link_in_ns, self.link_out_ns = traffic.link_ns(program)  # of the bytes alone: no draw is faster
         self.key = (seed, activation)
@@ -109,7 +111,7 @@ class HostTraffic(NamedTuple):
 
     @classmethod
     def of(cls, program: Program) -> HostTraffic:
-        inputs, outputs = program.host_ports
+        inputs, outputs = program.link_ports
         return cls(port_bytes(inputs), port_bytes(outputs) + _stats_bytes(program))
 
     def link_ns(self, program: Program) -> tuple[int, int]:
@@ -130,12 +132,13 @@ def _bytes_ns(program: Program, what: str, size: float) -> int:
     return ceil(size / rate * 1e9)
 
 
-def _means_ns(program: Program, traffic: HostTraffic) -> npt.NDArray[np.float64]:
+def _means_ns(program: Program) -> npt.NDArray[np.float64]:
     """Return the mean of each stage; 0 if the target has no figure for it."""
     means = []
+    inputs, outputs = program.host_ports
     moved = {
-        "preprocess": _bytes_ns(program, "memory", traffic.bytes_in),
-        "postprocess": _bytes_ns(program, "memory", traffic.bytes_out),
+        "preprocess": _bytes_ns(program, "memory", port_bytes(inputs)),
+        "postprocess": _bytes_ns(program, "memory", port_bytes(outputs) + _stats_bytes(program)),
     }
     for name in STAGES:
         means.append(_microseconds(program, name) * 1e3 + moved.get(name, 0))

@@ -22,6 +22,7 @@ from ..estimate.canonical import canonicalise
 from ..estimate.machines import at_clock_of
 from ..estimate.precision import in_precision
 from ..estimate.price import Machine
+from ..graph.batch import batch_size
 from ..graph.graph import Graph
 from ..machine.corners import Corner, at_corner
 from ..machine.target import Target
@@ -34,7 +35,6 @@ from .codegen.emit import Columns
 from .codegen.lower import Lowering
 from .codegen.timing import retime_columns
 from .memory_metrics import memory_metrics
-from .passes.batch import batch_size
 from .passes.parts import split
 from .passes.place import place, reprice
 from .passes.recurrent_states import align_states

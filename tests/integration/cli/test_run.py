@@ -97,6 +97,9 @@ def test_one_timeline_has_all_activations_each_on_its_own_cores(models: Path, tm
     assert {f"Activation {a} Application" for a in range(5)} <= set(names.values())
     cores = {e["args"]["name"] for e in events if e["name"] == "process_name"} - {"Host", "QAicGraph Device 0"}
     assert cores == {f"QAicGraph_Core_{core}" for core in range(12)}  # three at once, on four cores each
+    rows = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    runs = {(rows[e["pid"]], e["name"]) for e in events if e["ph"] == "X" and e["name"].startswith("Core-")}
+    assert runs == {(f"QAicGraph_Core_{core}", f"Core-{core}-Execution") for core in range(12)}
     spans: dict[int, list[tuple[float, float]]] = {}
     for event in events:
         if event["ph"] == "X":

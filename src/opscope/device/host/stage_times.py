@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from ...core.meaning import Does
 from ...graph.graph import bytes_of
+from ...options import RunOptions
 from ...program.check import fault
-from ...program.program import OP_LEVEL, Port, Program
+from ...program.program import OP_LEVEL, THREAD_LEVEL, Port, Program
 
 # Sigma of a log-normal stage, as ln(P90 / P50) / 1.28 (the 90 % quantile of the normal distribution) in a published
 # run: 0.18 enqueue, 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The median of these is the
@@ -93,6 +94,11 @@ class StageSource:
         """What the host adds to an inference that has everything to itself."""
         *stages, _application = self.of(inference)
         return sum(stages) + self.link_in_ns + self.link_out_ns
+
+
+def is_decoded(program: Program, options: RunOptions) -> bool:
+    """Whether the host decodes what a profiled inference leaves, before the application goes on."""
+    return bool({"stats", "trace"} & set(options.profile)) and program.stats.level >= THREAD_LEVEL
 
 
 def decoding_ns(program: Program, *, is_first: bool) -> int:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import UsageError
+from opscope.graph.graph import DType
+from opscope.machine import catalogue as targets
 from opscope.plugins.qaic.flags import COMPILE, RUNNER, CompileCall, RunnerCall, compile_call, runner_call
 
 MODEL, PROGRAM = ("-model=m.onnx", "-aic-binary-dir=./binaries"), ("--test-data=./binaries",)
@@ -289,3 +291,13 @@ def test_help_is_asked_for_in_the_usual_ways() -> None:
 def test_no_flag_stands_in_a_table_twice(table: tuple[object, ...]) -> None:
     names = [name for flag in table for name in flag.names]  # type: ignore[attr-defined]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["aic100-std", "aic100-pro", "aic100-ultra"])
+def test_vectors_multiply_half_as_many_floats_of_32_bits_as_of_16(name: str) -> None:
+    vectors = next(engine for engine in targets.load(name).engines if engine.name == "HVX")
+    for table in (vectors.macs_per_cycle, vectors.element_ops_per_cycle):
+        single, half = (vectors.rate(table, dtype) for dtype in (DType.F32, DType.F16))
+        assert single is not None
+        assert half is not None
+        assert single.value == pytest.approx(half.value / 2, rel=0.01)

@@ -101,13 +101,18 @@ def test_products_in_mxfp6_run_in_f16_and_so_does_everything_else() -> None:
     )
 
 
-def test_quantisation_of_the_vendor_is_i8() -> None:
+def test_quantisation_of_the_vendor_is_i8(tmp_path: Path) -> None:
     assert compiled("-convert-to-quantize").options.precision == "i8"
-    call = compiled("-load-profile=ranges.yaml", "-convert-to-fp16")
+    ranges = tmp_path / "ranges.yaml"
+    ranges.touch()
+    call = compiled(f"-load-profile={ranges}", "-convert-to-fp16")
     assert call.options.precision == "i8"
     assert call.notes == (
-        "-load-profile=ranges.yaml: the model runs in i8, as a quantiser leaves it; no value is looked at",
+        f"-load-profile={ranges}: the model runs in i8, as a quantiser leaves it; no value is looked at",
     )
+    for missing in ("", tmp_path / "none.yaml"):
+        with pytest.raises(UsageError, match=r"^-load-profile=.*: no such file; expected a profile of ranges$"):
+            compiled(f"-load-profile={missing}")
     with pytest.raises(
         UsageError, match=r"^-mxfp6-matmul: weights that are quantised have 8 bits; expected it without"
     ):

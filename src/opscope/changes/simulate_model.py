@@ -65,7 +65,9 @@ def simulate_model(request: Request, *, step: Tell) -> Recorded:
         target_file=request.target_file,
     )
     recording = replace(recording, graph=graph)
-    if recording.totals is not None and len(program.commands) <= MOST_COMPILED:
+    if len(program.commands) > MOST_COMPILED:
+        recording = replace(recording, notes=(*recording.notes, _no_range(len(program.commands))))
+    elif recording.totals is not None:
         step("finding the range")
         span = range_ns(compiler, request.target, request.options, typical=execution)
         recording = replace(recording, totals=with_range(recording.totals, *span))
@@ -81,6 +83,11 @@ def simulate_model(request: Request, *, step: Tell) -> Recorded:
         program=None if in_memory else raw,
         reused="program" if same_program else "",
     )
+
+
+def _no_range(commands: int) -> str:
+    """Why a latency stands alone."""
+    return f"no range: a program of {commands:,} commands is not run at its ends; at most {MOST_COMPILED:,} are"
 
 
 def _fingerprint(model: Path) -> str:

@@ -23,6 +23,7 @@ from ..estimate.canonical import canonicalise, form_of
 from ..estimate.machines import at_clock_of
 from ..estimate.precision import in_precision
 from ..estimate.price import Machine
+from ..graph.batch import batch_size
 from ..graph.graph import Graph
 from ..machine.corners import Corner, at_corner
 from ..machine.target import Target
@@ -35,7 +36,6 @@ from .codegen.emit import Columns
 from .codegen.lower import Lowering
 from .codegen.timing import retime_columns
 from .memory_metrics import memory_metrics
-from .passes.batch import batch_size
 from .passes.parts import split
 from .passes.place import place, reprice
 from .passes.recurrent_states import align_states
@@ -251,6 +251,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner, m
         notes=(*plan.graph.assumptions, *stats_notes(plan.options, stats)),
         inputs=_ports(graph, graph.inputs),
         outputs=_ports(graph, graph.outputs),
+        stored_types=_stored_types(graph, plan.graph),
         host_microseconds=_host(machine, _HOST_STAGES),
         host_bytes_per_second=_host(machine, _HOST_RATES, suffix="_bytes_per_second"),
         simulation=_simulation(machine) | _peak(plan),
@@ -270,6 +271,21 @@ def _ports(graph: Graph, tensors: tuple[int, ...]) -> tuple[tuple[str, str, tupl
     """Name, data type in the model, and shape of every input or output."""
     found = (graph.tensors[t] for t in tensors)
     return tuple((tensor.name, tensor.dtype.label, tensor.shape or ()) for tensor in found)
+
+
+def _stored_types(model: Graph, graph: Graph) -> dict[str, str]:
+    """Types of inputs and outputs, by the names that the model has, that the passes have changed.
+
+    A device reads and writes them in these types and has no command that converts: the host does, which handles every
+    input and output anyway (`-p`, pre- and post-processing, of the vendor's runner).
+    """
+    found = {}
+    for own, made in ((model.inputs, graph.inputs), (model.outputs, graph.outputs)):
+        for before, after in zip(own, made, strict=True):
+            tensor, stored = model.tensors[before], graph.tensors[after].dtype
+            if stored is not tensor.dtype:
+                found[tensor.name] = stored.label
+    return found
 
 
 _HOST_STAGES = (

@@ -44,26 +44,35 @@ def performance_warnings(plan: Plan, program: Program) -> list[PerformanceWarnin
 
 def _slow_engine(plan: Plan) -> Iterator[PerformanceWarning]:
     """Products that a faster engine takes, but not in their type; every op is on the fastest of those that can."""
-    for placed in plan.placed:
+    for index, placed in enumerate(plan.placed):
         task = placed.task
         if placed.engine and task.work.macs:
             first = place_op(placed.op, task.work, plan.graph, plan.machine.target)
             if first.reason:
                 text = f"runs on {placed.engine}, since {first.reason}: another type would be faster"
-                yield PerformanceWarning("slow-engine", placed.op.name, text, placed.cycles)
+                yield PerformanceWarning("slow-engine", placed.op.name, text, _cycles(plan, index))
         elif placed.unknown:
             yield PerformanceWarning("unknown-cost", placed.op.name, f"is not costed: {placed.unknown}", None)
 
 
+def _cycles(plan: Plan, index: int) -> float:
+    """How long an op of a plan takes: that of the lane with the largest share of it, one part of the batch after the
+    other.
+    """
+    images = sum(part.images for part in plan.parts)
+    shares = (part.splits[index].sharding.largest * part.images / images for part in plan.parts)
+    return plan.placed[index].cycles * sum(shares)
+
+
 def _poor_tiling(plan: Plan) -> Iterator[PerformanceWarning]:
-    for placed in plan.placed:
+    for index, placed in enumerate(plan.placed):
         engine = placed.task.placement.engine
         if engine is None or engine.tile_extent is None or not placed.task.work.macs:
             continue
         growth = padding(placed.task.extents, engine, placed.task.family)
         if growth > POOR_TILING:
             text = f"fills {100 / growth:.0f} % of its {engine.tile_extent.value:.0f}-wide tiles"
-            yield PerformanceWarning("poor-tiling", placed.op.name, text, placed.cycles * (1 - 1 / growth))
+            yield PerformanceWarning("poor-tiling", placed.op.name, text, _cycles(plan, index) * (1 - 1 / growth))
 
 
 def _spills(plan: Plan, program: Program) -> Iterator[PerformanceWarning]:

@@ -12,13 +12,13 @@ from itertools import accumulate
 from ..estimate.canonical import fold_constants
 from ..estimate.peaks import peaks_of
 from ..estimate.work import work_of
+from ..graph.batch import batch_size
 from ..graph.graph import ABSENT, Graph, Role
 from ..graph.kinds import KINDS, Family, Touches
 from ..machine.target import Holds, Memory
 from ..program.bounds import Bounds, Holding
 from ..program.program import Group
 from .codegen.lower import Lowering
-from .passes.batch import batch_size
 from .passes.schedule import schedule
 from .plan import Plan, Schedule
 from .sharding import Sharding

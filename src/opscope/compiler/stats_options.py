@@ -23,7 +23,7 @@ def stats_options(target: Target, options: CompileOptions, *, batch: int) -> Sta
     """The options as a program stores them. Levels are additive; PMU events are numbers (hexadecimal) or a recipe."""
     level, ddr, recipe, events = _level(options), options.ddr_stats, options.pmu_recipe, options.pmu_events
     if ddr and level < THREAD_LEVEL:
-        raise UsageError(f"ddr stats need a stats level of at least {THREAD_LEVEL}; found {level}")
+        raise UsageError(f"ddr stats need a stats level of at least {THREAD_LEVEL}; found {options.stats_level}")
     if level < THREAD_LEVEL and (recipe is not None or events is not None):
         raise UsageError(f"PMU counters need a stats level of at least {THREAD_LEVEL}; found {options.stats_level}")
     if recipe is not None and events is not None:
@@ -102,4 +102,7 @@ def _parse_events(pmu: Pmu, words: list[str]) -> tuple[int, ...]:
     limit = round(pmu.counters.value)
     if len(numbers) > limit:
         raise UsageError(f"{len(numbers)} PMU events: a core counts {limit} at once; expected {limit} or fewer")
-    return tuple(dict.fromkeys(numbers))
+    twice = next((number for number in numbers if numbers.count(number) > 1), None)
+    if twice is not None:
+        raise UsageError(f"PMU event {twice:X}: given {numbers.count(twice)} times; expected it once")
+    return tuple(numbers)

@@ -170,11 +170,16 @@ def _max_spans(buffer: Buffer, lanes: list[LaneRecords]) -> int:
     return 4 * sum(own.ucycles.size for own in lanes) + ports + capture.cores + 1
 
 
+def core_execution(core: int) -> str:
+    """What the span is called in which a core runs an inference."""
+    return f"Core-{core}-Execution"
+
+
 def _names(program: Program) -> tuple[str, ...]:
     """Return all span names; `_Build` finds its names by position in this tuple."""
     groups = [group.name for group in program.groups]
     syncs = [f"sync {name}" for name in groups] + [f"barrier {name}" for name in groups]
-    cores = [f"Core-{core}-Execution" for core in range(program.cores)]
+    cores = map(core_execution, range(program.cores))
     devices = [f"Device-{device}-Execution" for device in range(program.devices)]
     return (*program.kinds, *syncs, *cores, *devices, *_PORT_NAMES)
 

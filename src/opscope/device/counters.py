@@ -102,7 +102,7 @@ def _per_command(program: Program, counts: str, lane: LaneTimes) -> Counts:
     """Return the event's values, one row per command and one column per thread."""
     shape = (len(lane.commands), lane.threads)
     if counts == "busy_cycles":
-        return lane.pcycles.astype(np.uint64)
+        return np.where(lane.is_of_program[:, None], lane.pcycles, 0).astype(np.uint64)
     if counts == "macs":
         return _split_evenly(lane.commands["macs"], lane.threads)
     if counts in _ROUTE_COUNTS:
@@ -115,7 +115,7 @@ def _per_command(program: Program, counts: str, lane: LaneTimes) -> Counts:
         return values
     if counts == "transfer_cycles":
         values = np.zeros(shape, np.uint64)
-        values[:, 0] = lane.flight_pcycles
+        values[:, 0] = np.where(lane.is_of_program, lane.flight_pcycles, 0)
         return values
     counts_by_command = {
         "cycles": lane.held_pcycles,

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.columns import Floats, Numbers
+from ..core.meaning import Does
 from ..program.program import NO_ROUTE, Program
 from ..simulation import Timeline
 from .variation import clock_factor, thread_shares
@@ -82,9 +83,15 @@ class LaneTimes:
         return self.clock.pcycles(self.arrived) - self.clock.pcycles(self.transfer_start)
 
     @property
+    def is_of_program(self) -> npt.NDArray[np.bool_]:
+        """Commands that are there with or without statistics: all but those that write the stats buffer."""
+        own: npt.NDArray[np.bool_] = self.commands["does"] != Does.STATS
+        return own
+
+    @property
     def moving_pcycles(self) -> int:
-        """Core cycles in which bytes of at least one command move."""
-        moving = self.arrived > self.transfer_start
+        """Core cycles in which bytes of at least one command of the program itself move."""
+        moving = (self.arrived > self.transfer_start) & self.is_of_program
         order = np.argsort(self.transfer_start[moving], kind="stable")
         start = self.clock.pcycles(self.transfer_start[moving][order])
         end = self.clock.pcycles(self.arrived[moving][order])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries, Does, LaneRole
+from ..graph.batch import batch_size
 from ..graph.kinds import what_kind_does
 from ..machine.target import ANY, Holds, Target
 from ..program.program import COMMAND, NO_OP, NO_ROUTE, OpCycles, OpInfo
@@ -39,7 +40,7 @@ def estimated(report: Report) -> Recording:
     commands = _commands(report, arena)[np.array(arena.order, np.int64)]
     details = details_of(report, arena)
     trace = _trace(report, arena, commands, [detail.name for detail in details], _command_edges(report, arena, edges))
-    batch = _batch(report)
+    batch = batch_size(report.graph)
     totals = _summary(report, arena, trace, batch)
     target = report.target
     ops = [
@@ -82,11 +83,6 @@ def _caveats(report: Report) -> Iterator[str]:
     count = report.memory.unknown_tensors
     if count:
         yield f"{count} {'tensor has' if count == 1 else 'tensors have'} no size in the model: peak memory is not known"
-
-
-def _batch(report: Report) -> int:
-    shapes = [report.graph.tensors[tensor].shape for tensor in report.graph.inputs]
-    return next((shape[0] for shape in shapes if shape), 1)
 
 
 def _op_cycles(report: Report) -> Iterator[OpCycles]:

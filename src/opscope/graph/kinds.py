@@ -87,7 +87,7 @@ _ROWS: Mapping[Family, str] = {
         "add:1 sub:1 mul:1 div:4 pow:16 minimum:1 maximum:1 compare:1 logical:1 select:1 prelu:2 rotary:3 "
         "relu:1 clip:2 leaky_relu:2 elu:10 gelu:14 erf:12 exp:8 log:8 sqrt:4 rsqrt:5 tanh:10 sigmoid:10 "
         "silu:11 hard_swish:4 hard_sigmoid:3 softplus:12 negate:1 abs:1 round:1 sign:1 trigonometric:10 "
-        "reciprocal:4 unary:1 binary:1 random:4"
+        "reciprocal:4 mish:23 softsign:6 unary:1 binary:1 random:4"
     ),
     # Those of MX formats are named after the format, since a kernel is. No op of a graph is a `dequantize_mxfp6`:
     # weights are converted tile by tile as the product streams them in.
@@ -104,8 +104,13 @@ _ROWS: Mapping[Family, str] = {
 
 
 # Kinds that are special cases of another, by whose figures a target that does not name them has their cost, and what
-# they do: a resize to the nearest picks values, however alike the loops of its kernels are.
-_SPECIAL: Mapping[str, tuple[str, Does]] = {"resize_nearest": ("resize", Does.LAYOUT)}
+# they do: a resize to the nearest picks values, however alike the loops of its kernels are. An engine that looks any
+# function of one value up does so with Mish, x·tanh(softplus(x)), and Softsign, x/(1+|x|).
+_SPECIAL: Mapping[str, tuple[str, Does]] = {
+    "resize_nearest": ("resize", Does.LAYOUT),
+    "mish": ("unary", Does.COMPUTE),
+    "softsign": ("unary", Does.COMPUTE),
+}
 
 
 def _kinds() -> Iterator[Kind]:

@@ -63,7 +63,7 @@ _GENERAL = {
 _ERROR_FUNCTION_KINDS = frozenset(("erf", "gelu"))
 TRANSCENDENTAL_KINDS = frozenset(
     {"pow", "elu", "gelu", "erf", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "hard_swish"}
-    | {"hard_sigmoid", "softplus", "trigonometric", "reciprocal", "div"}
+    | {"hard_sigmoid", "softplus", "trigonometric", "reciprocal", "div", "mish", "softsign"}
 )
 _TRANSPOSING_KINDS = frozenset(("transpose", "space_to_depth", "depth_to_space", "reverse"))
 _BY_FAMILY: Mapping[Family, WorkFamily] = {

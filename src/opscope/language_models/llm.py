@@ -26,6 +26,8 @@ from .points import PIPELINE, Estimator, Serving, find_points
 from .record import step_recording, token_point
 from .step_ops import ops_of
 
+_MOST_FIGURES = 3  # that a note names
+
 
 def llm(
     config: str | Path,
@@ -144,6 +146,16 @@ def _said_of_experts(model: Architecture, batches: Sequence[int]) -> Iterator[st
             )
 
 
+def _own_figures(target: Target) -> Iterator[str]:
+    """Why a file of the same decoder takes another time: figures that the target has for language models alone."""
+    own = {} if target.language_models is None else target.language_models.figures
+    if own:
+        first = [f"{key} {figure.value:.4g}" for key, figure in list(own.items())[:_MOST_FIGURES]]
+        more = [f"{len(own) - len(first)} more"] if len(own) > len(first) else []
+        words = ", ".join(first + more)
+        yield f"figures for language models alone, which report and profile of a file do not use: {words}"
+
+
 def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> Iterator[str]:
     """What was taken for granted."""
     yield "the host, its queue and the network are not in these times"
@@ -153,6 +165,7 @@ def _notes(model: Architecture, steps: Estimator, points: Sequence[Point]) -> It
         yield "devices of several cards reach each other as those of one do"
     if steps.chunk is not None:
         yield f"a prompt is read in chunks of {steps.chunk:,} tokens"
+    yield from _own_figures(steps.target)
     yield from _said_of_experts(model, sorted({point.batch for point in points}))
     if any(point.ttft_ms is None or point.tpot_ms is None for point in points):
         yield "a time that is not known: the target has no figures for an op of the model, or no link between devices"

@@ -294,6 +294,9 @@ class Program(Commands):
     op_cycles: tuple[OpCycles, ...] = ()  # of programs that were compiled elsewhere
     bounds: Bounds | None = None  # None: not known
     retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
+    stored_types: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of inputs and outputs that the device has in another
     device_cores: int | None = None  # that a device has, of which `cores` run this; None: not known (an older file)
 
     def __post_init__(self) -> None:
@@ -309,6 +312,16 @@ class Program(Commands):
             tuple(p for p in ports if p[0] not in self.retained) for ports in (self.inputs, self.outputs)
         )
         return inputs, outputs
+
+    @property
+    def link_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """What crosses that link, in the types that the device has: the host converts, before and after."""
+        inputs, outputs = self.host_ports
+        return self.as_stored(inputs), self.as_stored(outputs)
+
+    def as_stored(self, ports: tuple[Port, ...]) -> tuple[Port, ...]:
+        """Inputs or outputs, in the types that the device has them in."""
+        return tuple((name, self.stored_types.get(name, dtype), shape) for name, dtype, shape in ports)
 
     def memory_name(self, memory: int) -> str:
         """Name of a memory, for people; empty where none is known."""

@@ -69,6 +69,7 @@ _META_FIELDS = (
     "model",
     "notes",
     "retained",
+    "stored_types",
     "device_cores",
 )
 
@@ -103,6 +104,7 @@ class _Meta(msgspec.Struct):
     metrics: MemoryMetrics
     notes: tuple[str, ...] = ()
     retained: tuple[str, ...] = ()
+    stored_types: Mapping[str, str] = msgspec.field(default_factory=dict)
     bounds: Bounds | None = None
     device_cores: Count | None = None
 

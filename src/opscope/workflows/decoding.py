@@ -222,9 +222,11 @@ class Decoder:
         folder: Path,
         outcome: SampleOutcome,
     ) -> None:
-        """Write the timelines of one sample: one for all devices, or one each."""
+        """Write the timelines of one sample: one for all devices, or one each of those that are asked for."""
         traces = [self._detailed(each, outcome.origin) for each in decoded]
-        parts = [(each.file.stem, [trace]) for each, trace in zip(decoded, traces, strict=True)]
+        asked = range(self.program.devices) if self.options.devices is None else self.options.devices
+        pairs = zip(decoded, traces, strict=True)
+        parts = [(each.file.stem, [trace]) for each, trace in pairs if each.buffer.capture.device in asked]
         if self.options.merge_devices or sample.files[0].slice is None:
             parts = [(sample.merged_stem, traces)]
         for stem, chosen in parts:

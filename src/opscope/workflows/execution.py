@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from ..core.errors import UsageError, printable
 from ..core.files import read_whole
 from ..core.provenance import Provenance
+from ..core.units import format_ns
 from ..device import Inference, collect
 from ..device.host.pace import Pace
 from ..device.host.pipeline import Pipeline, Progress
 from ..device.host.sampling import Sampling, choose_samples
 from ..device.host.sharing import beside_others, slots_of
-from ..device.host.stage_times import StageSource
+from ..device.host.stage_times import StageSource, decoding_ns, is_decoded
 from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
 from ..program.bounds import check_capacity
@@ -344,7 +345,7 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
         )
     if writer.sampling.note and writer.profiles:
         notes.append(writer.sampling.note)
-    notes += writer.notes
+    notes += [*writer.notes, *_held_up(execution, times, writer.sampling)]
     if unknown_of(execution.program.ops) and writer.profiles:
         notes.append("times in the files are of the ops whose cost is known, which is the least that all of them take")
     if level < THREAD_LEVEL:
@@ -354,3 +355,21 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
             f"no waits of the device for input and output at stats level {level}: compile with --stats-level 50"
         )
     return notes
+
+
+def _held_up(execution: Execution, times: HostTimes, sampling: Sampling) -> Iterator[str]:
+    """How long the host's decoder and writer held the application up: inferences per second count that, too."""
+    options, program = execution.options, execution.program
+    if not is_decoded(program, options):
+        return
+    held = []
+    for activation, rows in enumerate(sampling.rows):
+        last = len(times.of_activation(activation)) - options.set_size  # whoever comes back later asks for no other
+        asking = (number for number, row in enumerate(rows) if row["inference"] < last)
+        held.append(sum(decoding_ns(program, is_first=number == 0) for number in asking))
+    if max(held):
+        which = "the application" if options.set_size == 1 else f"one of {options.set_size} requests in flight"
+        yield (
+            f"opening the decoder and decoding on the host hold {which} up for {format_ns(max(held))}, which the "
+            "inferences per second count; raw_device_stats alone leaves it for later"
+        )

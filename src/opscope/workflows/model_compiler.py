@@ -14,6 +14,7 @@ from ..core.errors import ModelError, printable
 from ..core.files import write_bytes
 from ..estimate.machines import use_machine
 from ..estimate.precision import with_precision
+from ..graph.batch import batch_size
 from ..graph.graph import Graph
 from ..machine.corners import Corner
 from ..machine.target import Target
@@ -104,9 +105,9 @@ class ModelCompiler:
 
 def _check_has_data(graph: Graph) -> None:
     """Refuse a batch of nothing: every part of it would be nothing, too."""
-    first = graph.tensors[graph.inputs[0]] if graph.inputs else None
-    if first is not None and first.shape and first.shape[0] == 0:
-        shape = "x".join(map(str, first.shape))
+    first = next((graph.tensors[t] for t in graph.inputs if graph.tensors[t].shape), None)
+    if first is not None and not batch_size(graph):
+        shape = "x".join(map(str, first.shape or ()))
         problem = f"input {printable(first.name)!r} is {shape}, a batch of nothing; expected at least 1"
         raise ModelError(printable(graph.source or graph.name, 200), "", problem)
 

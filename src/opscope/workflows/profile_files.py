@@ -154,8 +154,9 @@ class ProfileWriter:
             self.left_out += 1
             return
         share, several = self.execution.share, self.execution.options.activations > 1
-        first = share.first_core + activation % share.slots * self.execution.program.cores
-        self.traces.append(on_cores(trace, first, f"activation {activation}" if several else ""))
+        cores = self.execution.program.cores
+        first = share.first_core + activation % share.slots * cores
+        self.traces.append(on_cores(trace, cores, first, f"activation {activation}" if several else ""))
 
     def _trace(self, rows: Rows) -> None:
         """Host stages above the device; of an uninstrumented program, host stages alone."""
@@ -177,8 +178,13 @@ class ProfileWriter:
         self.written.append(self.folder / name)
 
 
-def on_cores(trace: Trace, first: int, owner: str) -> Trace:
-    """The trace on cores from `first` on; lanes that overlap those of others there are named by their owner."""
+def on_cores(trace: Trace, cores: int, first: int, owner: str) -> Trace:
+    """The trace of so many cores on those from `first` on; lanes that overlap those of others there are named by their
+    owner.
+    """
+    from ..decode.spans import core_execution
+
+    renamed = {core_execution(core): core_execution(core + first) for core in range(cores)}
 
     def named(name: str, core: int, role: LaneRole) -> str:
         return f"{name} {owner}" if owner and (core == NONE or role is LaneRole.MARKER) else name
@@ -201,7 +207,8 @@ def on_cores(trace: Trace, first: int, owner: str) -> Trace:
         )
         for track in trace.counters
     )
-    return replace(trace, lanes=lanes, counters=counters)
+    names = tuple(renamed.get(name, name) for name in trace.names)
+    return replace(trace, lanes=lanes, counters=counters, names=names)
 
 
 def write_outputs(folder: Path, outputs: Mapping[str, Output]) -> tuple[list[Path], list[str]]:

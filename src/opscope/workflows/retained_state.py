@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from ..core.units import format_bytes
 from ..estimate.block_formats import cached_tensors
-from ..graph.graph import Graph, Tensor
+from ..graph.graph import Graph, Tensor, bytes_of
 from ..options import CompileOptions
 from ..program.program import Program
 
@@ -20,8 +19,9 @@ def with_state(graph: Graph, program: Program, options: CompileOptions) -> Progr
     A state is a cache of keys and values, found by what is done with it, or an input that an output gives back by name.
     """
     inputs, outputs = state_of(graph)
+    read, written = _size(inputs, program), _size(outputs, program)
     if not options.retained_state:
-        crossing = f"{len(outputs)} outputs ({_size(outputs)}) come back as inputs ({_size(inputs)})"
+        crossing = f"{len(outputs)} outputs ({written}) come back as inputs ({read})"
         note = f"{crossing} over the host link; --retained-state keeps them on the device"
         is_told = bool(inputs and outputs and program.host_microseconds)
         return replace(program, notes=(*program.notes, note)) if is_told else program
@@ -29,8 +29,8 @@ def with_state(graph: Graph, program: Program, options: CompileOptions) -> Progr
         note = f"retained state: no input comes back as an output; expected a cache, or an output NAME{SUFFIX}"
         return replace(program, notes=(*program.notes, note))
     note = (
-        f"retained state: {len(inputs)} inputs ({_size(inputs)}) and {len(outputs)} outputs ({_size(outputs)}) stay on "
-        "the device and do not cross the host link"
+        f"retained state: {len(inputs)} inputs ({read}) and {len(outputs)} outputs ({written}) stay on the "
+        "device and do not cross the host link"
     )
     names = tuple(tensor.name for tensor in (*inputs, *outputs))
     return replace(program, retained=names, notes=(*program.notes, note))
@@ -47,5 +47,7 @@ def state_of(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
     return [graph.tensors[t] for t in inputs], [graph.tensors[t] for t in outputs]
 
 
-def _size(tensors: list[Tensor]) -> str:
-    return format_bytes(sum(prod(tensor.shape or ()) * tensor.dtype.bits // 8 for tensor in tensors))
+def _size(tensors: list[Tensor], program: Program) -> str:
+    """Of tensors, in the types that the device has them in."""
+    ports = program.as_stored(tuple((t.name, t.dtype.label, t.shape or ()) for t in tensors))
+    return format_bytes(sum(bytes_of(dtype, shape) for _, dtype, shape in ports))

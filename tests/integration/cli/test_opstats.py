@@ -194,6 +194,9 @@ def test_several_devices_have_a_summary_each_and_one_merged_trace(tmp_path: Path
     ]
     assert opstats(folder, "-o", str(tmp_path / "b"), "--trace", "--merge-mq-traces", "false") == 0
     assert names(tmp_path / "b") == [f"{stem}_slice0{i}.qaic-opstats.trace.json" for i in (0, 1)]
+    words = ("--trace", "--merge-mq-traces", "false", "--select-devices", "1")
+    assert opstats(folder, "-o", str(tmp_path / "c"), *words) == 0
+    assert names(tmp_path / "c") == [f"{stem}_slice01.qaic-opstats.trace.json"]
     text = (tmp_path / "a" / f"{stem}_slice01.qaic-opstats.summary.txt").read_text(encoding="utf-8")
     assert "[QAicGraph_slice01] Device instance batch/s" in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -97,6 +98,9 @@ def test_one_timeline_has_all_activations_each_on_its_own_cores(models: Path, tm
     assert {f"Activation {a} Application" for a in range(5)} <= set(names.values())
     cores = {e["args"]["name"] for e in events if e["name"] == "process_name"} - {"Host", "QAicGraph Device 0"}
     assert cores == {f"QAicGraph_Core_{core}" for core in range(12)}  # three at once, on four cores each
+    rows = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    runs = {(rows[e["pid"]], e["name"]) for e in events if e["ph"] == "X" and e["name"].startswith("Core-")}
+    assert runs == {(f"QAicGraph_Core_{core}", f"Core-{core}-Execution") for core in range(12)}
     spans: dict[int, list[tuple[float, float]]] = {}
     for event in events:
         if event["ph"] == "X":
@@ -105,6 +109,18 @@ def test_one_timeline_has_all_activations_each_on_its_own_cores(models: Path, tm
     for own in spans.values():
         own.sort()
         assert all(end <= start + 0.001 for (_, end), (start, _) in itertools.pairwise(own))
+
+
+def test_what_decoding_takes_of_the_run_is_told(models: Path, tmp_path: Path) -> None:
+    def told(*profile: str, set_size: int) -> list[str]:
+        outcome = api.run(models / "kws70", profile=profile, out_dir=tmp_path, num_iter=20, set_size=set_size)
+        return [note for note in outcome.notes if "the decoder" in note]
+
+    (note,) = told("stats", set_size=1)
+    assert re.match(r"opening the decoder and decoding on the host hold the application up for [\d.]+ ms, which", note)
+    assert "one of 10 requests in flight" in told("trace", set_size=10)[0]
+    assert told("raw_device_stats", "latency", set_size=1) == []
+    assert told("stats", set_size=20) == []  # nothing is asked for behind them
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(models: Path, tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors
 from opscope.compiler.codegen.weights import LoadedTile, Ring, WeightStream
 from opscope.compiler.passes import tiling
-from opscope.compiler.passes.batch import batch_axes, batch_size
+from opscope.compiler.passes.batch import batch_axes
 from opscope.compiler.passes.footprint import part_footprints
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.passes.split import Splitter
 from opscope.compiler.plan import Part, Plan, Schedule
 from opscope.estimate.price import Machine
+from opscope.graph.batch import batch_size
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue as targets
 from opscope.machine.target import Figure, Holds, Target

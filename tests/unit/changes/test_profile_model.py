@@ -8,6 +8,7 @@ import pytest
 
 import opscope
 from opscope import ProfileOptions, readers
+from opscope.changes import simulate_model as simulating
 from opscope.core.errors import UsageError
 from opscope.graph.graph import Graph
 from opscope.machine import catalogue
@@ -65,3 +66,12 @@ def test_reports_and_programs_are_made_of_graphs_too(model: Path) -> None:
     assert opscope.report(graph, "max32690-cm4").layers == opscope.report(model, "max32690-cm4").layers
     made = [opscope.compile_model(each, "aic100-std", cores=2).program for each in (model, graph)]
     assert (made[0].commands == made[1].commands).all()
+
+
+def test_a_program_that_is_too_long_to_be_run_again_has_no_range_and_a_note(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulating, "MOST_COMPILED", 3)
+    recorded = opscope.profile(model, "aic100-std", backend="sim", options={"cores": 2})
+    assert recorded.run.summary.latency.low_ns is None
+    assert any("no range: a program of " in note and "at most 3 are" in note for note in recorded.findings.notes)

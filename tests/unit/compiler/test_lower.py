@@ -486,3 +486,12 @@ def test_a_product_of_two_vectors_is_one_number(cores: int) -> None:
     draw = Sketch()
     graph = draw.graph(draw.op("matmul", (draw.input(8), draw.constant(8)), (), k=8, n=1))
     assert lawful(graph, cores=cores).program.commands["macs"].max() == 8
+
+
+def test_of_a_table_beyond_local_memory_only_the_rows_that_are_picked_are_shown_there() -> None:
+    draw = Sketch(dtype=DType.F16)
+    table, rows = draw.constant(4096, 64, name="table"), draw.input(8, dtype=DType.I64)
+    graph = draw.graph(draw.op("gather", (table, rows), (8, 64), axis=0))
+    program = build(graph, small_target(local_bytes=64 * KB), parts=whole_batch).program
+    shown = {(o.shape, o.bytes) for d in program.details if d.name == "gather0" for o in d.operands if o.role == "Src0"}
+    assert shown == {((8, 64), 8 * 64 * 2)}

@@ -7,6 +7,8 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import pytest
+
 from opscope.compiler.performance_warnings import PerformanceWarning, performance_warnings
 from opscope.graph.graph import DType, Graph
 from opscope.importers.formats import read_profile
@@ -62,6 +64,16 @@ def test_tiles_that_stay_empty_are_warned_of() -> None:
     built = build(draw.graph(draw.dense(draw.input(4096, 1024), 8, name="thin")), AIC100)
     (warning,) = warnings(built)["poor-tiling"]
     assert (warning.op, warning.text) == ("thin", "fills 25 % of its 32-wide tiles")
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("poor-tiling", DType.F16), ("slow-engine", DType.F32)])
+def test_the_cost_of_a_product_is_that_of_the_core_that_does_most_of_it(kind: str, dtype: DType) -> None:
+    draw = Sketch(dtype=dtype)
+    graph = draw.graph(draw.dense(draw.input(4096, 1024), 8, name="thin"))
+    target = replace(AIC100, precision={})
+    costs = [warnings(build(graph, target, cores=cores))[kind][0].cycles for cores in (1, 4)]
+    assert costs[0] is not None
+    assert costs[1] == pytest.approx(costs[0] / 4)
 
 
 def test_spills_are_warned_of_with_their_bytes() -> None:

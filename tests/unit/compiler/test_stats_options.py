@@ -57,6 +57,8 @@ def test_a_recipe_is_a_set_of_events(recipe: str) -> None:
             "PMU recipe 'axi': not known; expected one of AxiRd, AxiWr, AxiRdWr, KernelUtil, HmxMacs",
         ),
         ({"pmu_recipe": ""}, "PMU recipe '': not known; expected one of AxiRd, AxiWr, AxiRdWr, KernelUtil, HmxMacs"),
+        ({"stats_level": 39, "ddr_stats": True}, "ddr stats need a stats level of at least 40; found 39"),
+        ({"pmu_events": "200,3F,0200"}, "PMU event 200: given 2 times; expected it once"),
         ({"pmu_events": "10000"}, "PMU event 10000: expected 0 to FFFF, 16 bits"),
         ({"pmu_events": "-1"}, "PMU event -1: expected 0 to FFFF, 16 bits"),
         ({"pmu_events": ""}, "PMU event '': not a hexadecimal number; expected such as 3F,70,200"),
@@ -112,7 +114,7 @@ def test_a_recipe_may_be_spelled_in_any_case() -> None:
 
 
 def test_an_event_that_the_target_does_not_know_is_kept_and_counts_nothing() -> None:
-    options = stats_for(pmu_events="3F,1,FFFF,3F")
+    options = stats_for(pmu_events="3F,1,FFFF")
     assert options.events == (0x3F, 0x1, 0xFFFF)
     assert options.event_names == ("COMMITTED_COMMANDS", "not simulated", "not simulated")
     assert options.event_counts == ("commands", "", "")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opscope.core.errors import ProgramError, UsageError
+from opscope.core.meaning import Does
 from opscope.device import Inference, collect
 from opscope.program.capture import Capture
 from opscope.program.program import Group, Program, StatsOptions
@@ -335,3 +336,15 @@ def test_requests_of_no_size_are_refused() -> None:
     stats = StatsOptions(events=(1,), event_counts=("read_requests",))
     with pytest.raises(ProgramError, match="counts requests of 0 bytes; expected a size of 1"):
         capture_of(program_of(STEPS, stats=stats))
+
+
+def test_writing_the_stats_buffer_is_no_activity() -> None:
+    program = program_of(
+        [Step(HMX, 500), Step(HMX, 234, route=WRITE, moved_bytes=40), Step(DMA, 10, route=WRITE, moved_bytes=40)],
+        stats=StatsOptions(level=100, events=(1, 2), event_counts=("busy_cycles:HMX", "transfer_cycles:DMAIssue")),
+    )
+    commands = program.commands.copy()
+    commands["does"] = np.where(commands["moved_bytes"] > 0, Does.STATS, Does.COMPUTE)
+    capture = capture_of(replace(program, commands=commands))
+    value = {row["event"].item(): row["value"].item() for row in capture.sections[StatsSection.PMU, 0]}
+    assert value == {1: 500, 2: 0}

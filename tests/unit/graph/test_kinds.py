@@ -10,6 +10,7 @@ from opscope.estimate.machines import use_machine
 from opscope.graph.graph import DType, Graph
 from opscope.graph.kinds import KINDS, Family, what_kind_does
 from opscope.machine import catalogue
+from opscope.readers.onnx.ops import DEFAULT
 from support.build import Sketch
 
 
@@ -38,3 +39,18 @@ def test_a_resize_costs_the_same_whatever_its_mode(target: str, dtype: DType) ->
     machine = use_machine(target)
     costs = [[cost for cost, _ in estimate(resized(kind, dtype), machine).costs] for kind in KINDS if "resize" in kind]
     assert costs[0] == costs[1]
+
+
+def test_activations_that_are_made_of_others_cost_what_those_do() -> None:
+    ops = {name: kind.element_ops or 0 for name, kind in KINDS.items()}
+    assert ops["mish"] == ops["softplus"] + ops["tanh"] + ops["mul"]
+    assert ops["softsign"] == ops["abs"] + ops["add"] + ops["div"]
+    assert KINDS["mish"].called == ("mish", "unary", "elementwise")
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [("Mish", "mish"), ("Softsign", "softsign"), ("ScaledTanh", "tanh"), ("ParametricSoftplus", "softplus")],
+)
+def test_an_activation_of_onnx_is_not_one_operation(operator: str, kind: str) -> None:
+    assert DEFAULT[operator].kind == kind

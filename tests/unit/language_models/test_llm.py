@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,15 @@ def test_built_in_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_simulated_steps_make_a_run_too(config: Path, tmp_path: Path) -> None:
     llm(config, TARGET, prompt=(64,), simulate=True, run=tmp_path / "s.run", created="")
     assert read_run(tmp_path / "s.run").info.provenance == "simulated"
+
+
+def test_figures_that_a_profile_of_the_same_decoder_does_not_have_are_told(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "figures for language models alone, which report and profile of a file do not use: "
+    assert main(["llm", str(config), "--target", "aic100-pro", "--prompt", "128", "--context", "512"]) == 0
+    assert words + "engines[0].weight_bytes_per_cycle 13.3, clocks.core_hz 1.03e+09\n" in capsys.readouterr().out
+    assert main(["llm", str(config), "--target", "snapdragon-x-elite", "--prompt", "128", "--context", "512"]) == 0
+    assert re.search(r", \d+ more\n", capsys.readouterr().out)
+    assert main(["llm", str(config), "--target", "nvidia-h200", "--prompt", "128", "--context", "512"]) == 0
+    assert words not in capsys.readouterr().out

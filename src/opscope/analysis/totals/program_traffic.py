@@ -24,13 +24,14 @@ class OpTraffic:
 class ProgramTraffic:
     """Bytes that one inference moves."""
 
-    input_bytes: int
+    input_bytes: int  # over the link to the host
     output_bytes: int
     ops: tuple[OpTraffic, ...]  # most outer traffic first
 
     @classmethod
     def of(cls, program: Program) -> ProgramTraffic:
-        return cls(_port_bytes(program.inputs), _port_bytes(program.outputs), tuple(_of_ops(program)))
+        inputs, outputs = program.link_ports
+        return cls(_port_bytes(inputs), _port_bytes(outputs), tuple(_of_ops(program)))
 
 
 def _port_bytes(ports: Sequence[Port]) -> int:

@@ -7,6 +7,7 @@ sorted by thread group, a lane is one thread group of such a core.)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, inf
 
 from ...core.meaning import Carries, Direction, Does
@@ -15,7 +16,7 @@ from ...estimate.price import launch_cycles
 from ...estimate.traffic.stores import loop_bytes
 from ...estimate.work import DEQUANTIZE, numbers, unpacked_bytes
 from ...graph.graph import ABSENT, Op, Role, Tensor
-from ...graph.kinds import Family
+from ...graph.kinds import KINDS, Family, Touches
 from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
 from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
 from ..passes.axes import input_axes
@@ -334,22 +335,29 @@ class LoweringContext:
 
         All of them are local: engines compute there, and what lies in outer memory was copied by a command of its own.
         """
-        named = [
-            (Direction.OUT, "Dest", op.outputs[0]),
-            *((Direction.IN, f"Src{i}", t) for i, t in enumerate(op.inputs) if t != ABSENT),
-        ]
         tensors = self.graph.tensors
-        labels = [tensors[t].dtype.label for _, _, t in named]
+        named = [
+            (Direction.OUT, "Dest", tensors[op.outputs[0]]),
+            *((Direction.IN, f"Src{i}", self._as_read(op, i, t)) for i, t in enumerate(op.inputs) if t != ABSENT),
+        ]
+        labels = [tensor.dtype.label for _, _, tensor in named]
         return Detail(
             op.name,
             self.local_name,
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
-            ", ".join(f"{role} [{_extents(tensors[t].shape)}]" for _, role, t in named),
-            tuple(
-                self._operand(way, role, tensors[t], self.local_name, tensors[t].bytes or 0) for way, role, t in named
-            ),
+            ", ".join(f"{role} [{_extents(tensor.shape)}]" for _, role, tensor in named),
+            tuple(self._operand(way, role, tensor, self.local_name, tensor.bytes or 0) for way, role, tensor in named),
             "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
         )
+
+    def _as_read(self, op: Op, position: int, tensor: int) -> Tensor:
+        """An input as it is in local memory: of a table beyond it, no more rows than the op picks were copied."""
+        whole, made = self.graph.tensors[tensor], self.graph.tensors[op.outputs[0]]
+        is_picked = position == 0 and len(op.outputs) == 1 and KINDS[op.kind].touches is Touches.OUTPUT
+        is_beyond = tensor not in self.maker and tensor not in self.resident_constants
+        if not (is_picked and is_beyond) or (made.elements or 0) >= (whole.elements or 0):
+            return whole
+        return replace(whole, shape=made.shape, stored_bytes=None)
 
     def _operand(self, way: Direction, role: str, tensor: Tensor, memory: str, size: int | None = None) -> Operand:
         place = self.memory_number[memory]

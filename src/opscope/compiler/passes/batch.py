@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...graph.batch import axes_of_images, batch_size
 from ...graph.graph import ABSENT, Graph, Op, Role
 from ..plan import Placed, Plan
 from .axes import WHOLE, input_axes
 
 
-def batch_size(graph: Graph) -> int:
-    """The leading extent of the first input; 1 where there is none."""
-    shape = graph.tensors[graph.inputs[0]].shape if graph.inputs else None
-    return shape[0] if shape else 1
-
-
 def batch_axes(graph: Graph) -> dict[int, int]:
     """Tensor → the axis that counts images, for those that depend on the batch and can be cut along it.
 
-    From the inputs on, op by op: of `transpose [8,16,32] → [16,8,32]` it is axis 1, of `reshape [8,16,32] → [128,32]`
-    axis 0, with 16 rows for every image.
+    From the inputs that begin with images on, op by op: of `transpose [8,16,32] → [16,8,32]` it is axis 1, of
+    `reshape [8,16,32] → [128,32]` axis 0, with 16 rows for every image.
     """
-    images = batch_size(graph)
-    found = {t: 0 for t in graph.inputs if (graph.tensors[t].shape or (0,))[0] == images}
+    images, recurrent = batch_size(graph), axes_of_images(graph)
+    begin = (t for t in graph.inputs if not recurrent.get(t))
+    found = {t: 0 for t in begin if (graph.tensors[t].shape or (0,))[0] == images}
     fixed = {t for t, tensor in enumerate(graph.tensors) if tensor.role is Role.CONSTANT}
     for op in graph.ops:
-        axis = _batch_axis(op, graph, found, fixed) if op.outputs else None
+        axis = _batch_axis(op, graph, found, fixed, images) if op.outputs else None
         if axis is not None:
             found.update(dict.fromkeys(op.outputs, axis))
         elif all(t in fixed for t in op.inputs if t != ABSENT):
@@ -33,12 +29,11 @@ def batch_axes(graph: Graph) -> dict[int, int]:
     return found
 
 
-def _batch_axis(op: Op, graph: Graph, known: dict[int, int], fixed: set[int]) -> int | None:
+def _batch_axis(op: Op, graph: Graph, known: dict[int, int], fixed: set[int], images: int) -> int | None:
     """The axis of an op's outputs that counts images; None: it does not depend on the batch, or cannot be cut.
 
     Of an input that all images share they read the same, or it is `fixed` by constants and has a part for each.
     """
-    images = batch_size(graph)
     inputs = [(position, t) for position, t in enumerate(op.inputs) if t != ABSENT]
     batched = {position for position, t in inputs if t in known}
     shapes = [graph.tensors[t].shape or () for t in op.outputs]

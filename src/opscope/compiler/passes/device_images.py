@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...graph.batch import batch_size
 from ...graph.graph import Graph, Op
 from ..plan import Part, Plan, Split
 from ..sharding import Cut, Sharding, sharding
 from .axes import needs
-from .batch import batch_size, for_images, is_cuttable, with_images
+from .batch import for_images, is_cuttable, with_images
 
 
 def share_of_device(plan: Plan, axes: Mapping[int, int], devices: int) -> Plan | None:
@@ -42,7 +43,7 @@ def on_all_devices(
     for part in parts:
         images = batch if uneven else part.images * devices
         graph = with_images(plan.graph, dict(axes), images // part.units)
-        laid = _Layout(graph, axes, devices, part.unit)
+        laid = _Layout(graph, axes, devices, part.unit, images // part.units)
         splits = [laid.split(split, each.op) for split, each in zip(part.splits, plan.placed, strict=True)]
         known = tuple(split for split in splits if split is not None)
         if len(known) < len(splits):
@@ -59,6 +60,7 @@ class _Layout:
     axes: Mapping[int, int]
     devices: int
     own: int  # images of the device that has most
+    images: int  # of all devices
 
     def split(self, split: Split, op: Op) -> Split | None:
         axis = self.axes.get(op.outputs[0]) if op.outputs else None
@@ -72,19 +74,18 @@ class _Layout:
     def _on_devices(self, found: Sharding, axis: int | None) -> Sharding | None:
         """A sharding of one device on each of several: the same part everywhere, or its own images for each."""
         cuts, own = found.cuts, None if axis is None else found.cut_on(axis)
-        images = batch_size(self.graph)
         if axis is not None and own is None:
-            cuts = (Cut(axis, images, self.devices, found.places), *cuts)
+            cuts = (Cut(axis, self.images, self.devices, found.places), *cuts)
         elif own is not None:
-            extent = self._extent(own, images)
+            extent = self._extent(own)
             if extent is None or own.inner * own.parts != found.places:  # cut inside of another axis: no single range
                 return None
             wide = replace(own, extent=extent, parts=own.parts * self.devices)
             cuts = tuple(wide if cut is own else cut for cut in cuts)
         return sharding(cuts, found.places * self.devices, tuple(range(self.devices)), found.places, found.of_cores)
 
-    def _extent(self, cut: Cut, images: int) -> int | None:
+    def _extent(self, cut: Cut) -> int | None:
         """Units of the batch that all devices cut; None where some would have a part of an image."""
-        if images == self.own * self.devices:
+        if self.images == self.own * self.devices:
             return cut.extent * self.devices
-        return images if cut.extent == self.own or self.own % cut.parts == 0 else None
+        return self.images if cut.extent == self.own or self.own % cut.parts == 0 else None

@@ -15,8 +15,9 @@ from enum import Enum, auto
 from math import gcd, inf
 
 from ...estimate.traffic.links import device_counts
+from ...graph.batch import batch_size
 from ..plan import Part, Plan, Schedule, Split
-from .batch import batch_axes, batch_size, for_images, is_cuttable, with_images
+from .batch import batch_axes, for_images, is_cuttable, with_images
 from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
 from .op_order import run_when_wanted

@@ -22,10 +22,11 @@ from math import gcd
 from ...estimate.placement import Placement
 from ...estimate.price import Task
 from ...estimate.work import Work
+from ...graph.batch import batch_size
 from ...graph.graph import ABSENT, Op, Role
 from ..plan import Part, Placed, Plan, Schedule, Split
 from ..sharding import Sharding, exchange
-from .batch import batch_axes, batch_size, some_of
+from .batch import batch_axes, some_of
 
 
 def schedule(

@@ -24,9 +24,9 @@ import numpy as np
 
 from ...core.errors import UsageError
 from ...options import MOST_INFERENCES, RunOptions
-from ...program.program import THREAD_LEVEL, Program
+from ...program.program import Program
 from ...recording.host_times import INFERENCE, HostTimes, Rows
-from .stage_times import StageSource, StageTimes, decoding_ns
+from .stage_times import StageSource, StageTimes, decoding_ns, is_decoded
 
 ExecTicks = Callable[[int, int], int]  # activation, inference → ticks on the device
 Progress = Callable[[int, int], None]  # done, in total
@@ -77,7 +77,7 @@ class Pipeline:
         self.link_in_free = self.link_out_free = 0
         self.events: list[tuple[int, _Event, int, int]] = []
         self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
-        decoded = bool({"stats", "trace"} & set(options.profile)) and program.stats.level >= THREAD_LEVEL
+        decoded = is_decoded(program, options)
         self.samples_left = [options.num_samples if decoded else 0] * options.activations  # to be decoded on the host
         self.decoding: dict[tuple[int, int], int] = {}  # inference → how long the host then decodes it
         self.decoding_ns = [decoding_ns(program, is_first=is_first) for is_first in (False, True)]

@@ -2,6 +2,8 @@
 
 A stage that handles bytes takes its fixed part and the bytes at a rate: pre- and post-processing at that of the host's
 memory, transfers at that of the link. What comes back is the outputs and, of an instrumented program, its stats buffer.
+Pre-processing reads inputs as the application has them and leaves them in the types of the device, in which they cross
+the link; post-processing does the same the other way round.
 
 Only raw words of PCG64 are used: they are the same on every machine and with every release of numpy, unlike its
 ready-made distributions.
@@ -18,8 +20,9 @@ import numpy.typing as npt
 
 from ...core.meaning import Does
 from ...graph.graph import bytes_of
+from ...options import RunOptions
 from ...program.check import fault
-from ...program.program import OP_LEVEL, Port, Program
+from ...program.program import OP_LEVEL, THREAD_LEVEL, Port, Program
 
 # Sigma of a log-normal stage, as ln(P90 / P50) / 1.28 (the 90 % quantile of the normal distribution) in a published
 # run: 0.18 enqueue, 0.43 pre-processing, 0.12 submit, 0.14 driver, 0.11 post-processing. The median of these is the
@@ -64,7 +67,7 @@ class StageSource:
 
     def __init__(self, program: Program, *, seed: int, activation: int) -> None:
         traffic = HostTraffic.of(program)
-        self.means_ns = _means_ns(program, traffic)
+        self.means_ns = _means_ns(program)
         self.spread = _spread(program)
         self.link_in_ns, self.link_out_ns = traffic.link_ns(program)  # of the bytes alone: no draw is faster
         self.key = (seed, activation)
@@ -93,6 +96,11 @@ class StageSource:
         return sum(stages) + self.link_in_ns + self.link_out_ns
 
 
+def is_decoded(program: Program, options: RunOptions) -> bool:
+    """Whether the host decodes what a profiled inference leaves, before the application goes on."""
+    return bool({"stats", "trace"} & set(options.profile)) and program.stats.level >= THREAD_LEVEL
+
+
 def decoding_ns(program: Program, *, is_first: bool) -> int:
     """Return how long the host decodes and writes one sample; the first of an activation also opens the decoder."""
     buffer = _bytes_ns(program, "memory", _stats_bytes(program))
@@ -109,7 +117,7 @@ class HostTraffic(NamedTuple):
 
     @classmethod
     def of(cls, program: Program) -> HostTraffic:
-        inputs, outputs = program.host_ports
+        inputs, outputs = program.link_ports
         return cls(port_bytes(inputs), port_bytes(outputs) + _stats_bytes(program))
 
     def link_ns(self, program: Program) -> tuple[int, int]:
@@ -130,12 +138,13 @@ def _bytes_ns(program: Program, what: str, size: float) -> int:
     return ceil(size / rate * 1e9)
 
 
-def _means_ns(program: Program, traffic: HostTraffic) -> npt.NDArray[np.float64]:
+def _means_ns(program: Program) -> npt.NDArray[np.float64]:
     """Return the mean of each stage; 0 if the target has no figure for it."""
     means = []
+    inputs, outputs = program.host_ports
     moved = {
-        "preprocess": _bytes_ns(program, "memory", traffic.bytes_in),
-        "postprocess": _bytes_ns(program, "memory", traffic.bytes_out),
+        "preprocess": _bytes_ns(program, "memory", port_bytes(inputs)),
+        "postprocess": _bytes_ns(program, "memory", port_bytes(outputs) + _stats_bytes(program)),
     }
     for name in STAGES:
         means.append(_microseconds(program, name) * 1e3 + moved.get(name, 0))

@@ -222,7 +222,10 @@ def call_of(found: ParsedFlags, *, tool: str = COMPILER) -> CompileCall:
 
 def _precision(found: ParsedFlags) -> str | None:
     """The precision that the flags ask for; None: the types of the file."""
-    mxfp6, half, quantized = found.on("mxfp6"), found.on("half"), found.on("quantize") or "profile" in found.values
+    profile = found.last("profile")
+    if profile is not None and not Path(profile).is_file():
+        raise UsageError(f"-load-profile={printable(profile)}: no such file; expected a profile of ranges")
+    mxfp6, half, quantized = found.on("mxfp6"), found.on("half"), found.on("quantize") or profile is not None
     if mxfp6 and quantized:
         raise UsageError("-mxfp6-matmul: weights that are quantised have 8 bits; expected it without quantisation")
     if mxfp6 and "half" not in found.values:

@@ -73,9 +73,12 @@ class SessionTrace(Trace):
     __str__ = __repr__
 
     def write_trace(self, path: str | Path) -> Path:
-        """Write the timeline: Perfetto's own form for a name that ends in .pftrace, else Chrome JSON."""
-        head = head_of(self.execution.loaded.program)
-        view = PerfettoTrace(head) if Path(path).suffix == ".pftrace" else ChromeTrace(head)
+        """Write the timeline: Chrome JSON for a name that ends in .json, Perfetto's own form for one in .pftrace."""
+        suffix, head = Path(path).suffix, head_of(self.execution.loaded.program)
+        if suffix not in (".json", ".pftrace"):
+            problem = f"{printable(suffix) or 'no suffix'} says no form of a timeline; expected .json or .pftrace"
+            raise UsageError(f"{printable(str(path))}: {problem}")
+        view = PerfettoTrace(head) if suffix == ".pftrace" else ChromeTrace(head)
         write_whole(Path(path), lambda out: view.render(self, out))
         return Path(path)
 
@@ -209,6 +212,13 @@ class Session:
         shapes = {name: tuple(array.shape) for name, array in inputs.items()}
         return choose_specialization([each.program for each in self._programs], shapes, source="run")
 
+    def _checked(self, inputs: Mapping[str, Array] | None) -> int:
+        """The same, of inputs that the program has, in its shapes and types."""
+        number = self._specialization(inputs)
+        if inputs is not None:
+            check_inputs(self._programs[number].program, inputs)
+        return number
+
     def _run(self, model: Reference, given: Mapping[str, Array]) -> dict[str, Output]:
         if self._calls is None:
             return model.run(given)
@@ -239,7 +249,7 @@ class Session:
             options = chosen(RunOptions, options, {"num_iter": None, "time": inf_time})
         elif num_inferences is not None:
             options = chosen(RunOptions, options, {"num_iter": num_inferences})
-        times, statistics = execution.benchmark(self._programs[self._specialization(input_dict)], options)
+        times, statistics = execution.benchmark(self._programs[self._checked(input_dict)], options)
         with self._lock:
             self._latencies_ns += times.latencies_ns().tolist()
         return statistics.count, statistics.inferences_per_s, statistics.duration_ns / 1e9, statistics.batch
@@ -253,7 +263,7 @@ class Session:
             raise UsageError(
                 f"stats level {self.program.stats.level}: the device writes nothing down; expected stats_level=70"
             )
-        lone = self._execution(self._specialization(input_dict))
+        lone = self._execution(self._checked(input_dict))
         sample, trace = execution.profile_once(lone)
         parts = {each.name: getattr(trace, each.name) for each in fields(trace)}
         return SessionTrace(**parts, execution=lone, sample=sample)

@@ -59,7 +59,7 @@ _KINDS: Mapping[str, str] = {
     "sign": "sign sgn",
     "trigonometric": "sin cos tan asin acos atan sinh cosh asinh acosh atanh atan2",
     "reciprocal": "reciprocal",
-    "unary": "mish",
+    "mish": "mish",
     "random": "rand randn rand_like randn_like uniform bernoulli dropout",
     "cast": "to.dtype to.dtype_layout _to_copy type_as to.other",
     "quantize": "quantize_per_tensor quantize_per_channel",

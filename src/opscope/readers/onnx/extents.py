@@ -74,6 +74,9 @@ def _check_request(inputs: Sequence[Value], source: str, shapes: Shapes, batch: 
         elif len(given) != 1 or given[0] < 0:
             problem = f"was given as {'x'.join(map(str, given))}; expected one size of 0 or more"
             raise ModelError(source, f"dimension {printable(name)!r}", problem)
+        elif batch not in (None, given[0]) and any((value.dims or (0,))[0] == name for value in inputs):
+            problem = f"was given as {given[0]}, and the batch, which it is, as {batch}; expected one of them"
+            raise ModelError(source, f"dimension {printable(name)!r}", problem)
 
 
 def _check_shape(value: Value, source: str, given: tuple[int, ...]) -> None:

@@ -8,11 +8,13 @@ from itertools import pairwise
 import pytest
 
 from opscope.compiler.passes.axes import WHOLE, input_axes
+from opscope.compiler.passes.batch import batch_axes, with_images
 from opscope.compiler.passes.recurrent_states import align_states
 from opscope.core.meaning import Carries
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
 from opscope.estimate.work import work_of
+from opscope.graph.batch import batch_size
 from opscope.graph.graph import DType, Graph, Op
 from opscope.simulation import simulate
 from support.build import Sketch
@@ -107,3 +109,39 @@ def test_steps_are_not_cut_and_a_projection_keeps_its_units_together() -> None:
     assert input_axes(op, graph, 2) == (1, WHOLE, WHOLE)
     projected = replace(op, attributes={**op.attributes, "projection_size": 32})
     assert input_axes(projected, graph, 3) is None
+
+
+# ---- the batch ------------------------------------------------------------------------------------------------------
+
+
+def transposed(batch: int) -> Graph:
+    """Sequences come first, as PyTorch's `batch_first` writes them: a transposition puts steps first."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.op("transpose", (draw.input(batch, STEPS, SIZE),), (STEPS, batch, SIZE), permutation=(1, 0, 2))
+    weights = draw.constant(1, 4 * HIDDEN, SIZE), draw.constant(1, 4 * HIDDEN, HIDDEN)
+    extents = {"steps": STEPS, "batch": batch, "input_size": SIZE, "hidden_size": HIDDEN, "directions": 1}
+    return draw.graph(draw.op("lstm", (data, *weights), (STEPS, 1, batch, HIDDEN), **extents))
+
+
+@pytest.mark.parametrize("batch", [1, BATCH, STEPS])
+def test_steps_are_no_batch(batch: int) -> None:
+    assert batch_size(recurrent(batch=batch)) == batch
+    assert batch_size(recurrent(batch=batch, reads=(1,))) == batch
+    assert batch_size(transposed(batch)) == batch
+
+
+def test_steps_are_no_batch_of_what_stands_before_a_recurrent_op_either() -> None:
+    draw = Sketch(dtype=DType.F16)
+    data = draw.same("relu", draw.input(STEPS, BATCH, SIZE))
+    weights = draw.constant(1, 4 * HIDDEN, SIZE), draw.constant(1, 4 * HIDDEN, HIDDEN)
+    extents = {"steps": STEPS, "batch": BATCH, "input_size": SIZE, "hidden_size": HIDDEN, "directions": 1}
+    assert batch_size(draw.graph(draw.op("lstm", (data, *weights), (STEPS, 1, BATCH, HIDDEN), **extents))) == BATCH
+
+
+def test_images_are_cut_where_they_come_first_and_steps_never_are() -> None:
+    graph = transposed(BATCH)
+    axes = batch_axes(graph)
+    assert axes == {graph.inputs[0]: 0, graph.ops[0].outputs[0]: 1, graph.outputs[0]: 2}
+    assert batch_size(with_images(graph, axes, 2)) == 2
+    for batch in (BATCH, STEPS):
+        assert batch_axes(recurrent(batch=batch)) == {}

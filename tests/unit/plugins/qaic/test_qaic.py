@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import UsageError
+from opscope.graph.graph import DType
+from opscope.machine import catalogue as targets
 from opscope.plugins.qaic.flags import COMPILE, RUNNER, CompileCall, RunnerCall, compile_call, runner_call
 
 MODEL, PROGRAM = ("-model=m.onnx", "-aic-binary-dir=./binaries"), ("--test-data=./binaries",)
@@ -99,13 +101,18 @@ def test_products_in_mxfp6_run_in_f16_and_so_does_everything_else() -> None:
     )
 
 
-def test_quantisation_of_the_vendor_is_i8() -> None:
+def test_quantisation_of_the_vendor_is_i8(tmp_path: Path) -> None:
     assert compiled("-convert-to-quantize").options.precision == "i8"
-    call = compiled("-load-profile=ranges.yaml", "-convert-to-fp16")
+    ranges = tmp_path / "ranges.yaml"
+    ranges.touch()
+    call = compiled(f"-load-profile={ranges}", "-convert-to-fp16")
     assert call.options.precision == "i8"
     assert call.notes == (
-        "-load-profile=ranges.yaml: the model runs in i8, as a quantiser leaves it; no value is looked at",
+        f"-load-profile={ranges}: the model runs in i8, as a quantiser leaves it; no value is looked at",
     )
+    for missing in ("", tmp_path / "none.yaml"):
+        with pytest.raises(UsageError, match=r"^-load-profile=.*: no such file; expected a profile of ranges$"):
+            compiled(f"-load-profile={missing}")
     with pytest.raises(
         UsageError, match=r"^-mxfp6-matmul: weights that are quantised have 8 bits; expected it without"
     ):
@@ -289,3 +296,13 @@ def test_help_is_asked_for_in_the_usual_ways() -> None:
 def test_no_flag_stands_in_a_table_twice(table: tuple[object, ...]) -> None:
     names = [name for flag in table for name in flag.names]  # type: ignore[attr-defined]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["aic100-std", "aic100-pro", "aic100-ultra"])
+def test_vectors_multiply_half_as_many_floats_of_32_bits_as_of_16(name: str) -> None:
+    vectors = next(engine for engine in targets.load(name).engines if engine.name == "HVX")
+    for table in (vectors.macs_per_cycle, vectors.element_ops_per_cycle):
+        single, half = (vectors.rate(table, dtype) for dtype in (DType.F32, DType.F16))
+        assert single is not None
+        assert half is not None
+        assert single.value == pytest.approx(half.value / 2, rel=0.01)

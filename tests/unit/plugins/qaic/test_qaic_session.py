@@ -147,6 +147,10 @@ def test_benchmarks_run_as_long_and_as_wide_as_asked(relu: Path) -> None:
     assert session.run_benchmark(inf_time=0.01)[2] >= 0.01
     with pytest.raises(UsageError, match=r"^num_inferences and inf_time exclude each other; expected one of them$"):
         session.run_benchmark(5, 0.01)
+    for strange in ({"nope": np.ones(3)}, {}):
+        for ask in (session.profile, lambda given: session.run_benchmark(input_dict=given)):
+            with pytest.raises(UsageError, match=r"^input '.*': .*; expected "):
+                ask(strange)
     session.update_backend_options(num_activations=3)
     assert session.backend_options() == {"num_activations": 3, "set_size": 1, "dev_id": 0}
     assert session.run_benchmark(num_inferences=5)[0] == 15
@@ -215,6 +219,9 @@ def test_a_profile_can_be_written_as_summary_and_timeline(relu: Path, tmp_path: 
     events = json.loads(profile.write_trace(tmp_path / "t.json").read_bytes())["traceEvents"]
     assert any(event["name"] == "inference-Inf-0" for event in events)
     assert profile.write_trace(tmp_path / "t.pftrace").stat().st_size > 100
+    for name, found in (("t.xyz", r"\.xyz"), ("t", "no suffix")):
+        with pytest.raises(UsageError, match=rf"{name}: {found} says no form of a timeline; expected \.json or"):
+            profile.write_trace(tmp_path / name)
     assert "[QAicGraph] Device instance inf/s" in profile.write_summary(tmp_path / "s.txt").read_text()
 
 

@@ -37,6 +37,13 @@ def test_a_dimension_can_be_set_by_its_name(tmp_path: Path) -> None:
     assert [tensor.shape for tensor in read.tensors] == [(4, 3)] * 4
 
 
+def test_a_batch_and_another_size_of_its_dimension_are_refused(tmp_path: Path) -> None:
+    assert shape_of(read_onnx(dynamic(tmp_path), batch=4, shapes={"batch": (4,), "width": (3,)}), "h") == (4, 3)
+    problem = "dimension 'batch': was given as 4, and the batch, which it is, as 2; expected one of them"
+    with pytest.raises(ModelError, match=problem):
+        read_onnx(dynamic(tmp_path), batch=2, shapes={"batch": (4,), "width": (3,)})
+
+
 def test_an_input_goes_before_a_dimension_of_the_same_name(tmp_path: Path) -> None:
     body = graph([node("Relu", ["n"], ["y"])], [value("n", ["n", 3])], [value("y")])
     read = read_onnx(save(tmp_path, model(body)), shapes={"n": (4, 3)})

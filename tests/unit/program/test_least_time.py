@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,9 @@ from opscope.machine import catalogue as targets
 from opscope.options import ProfileOptions
 from opscope.program.bounds import Bounds, MemoryPeak, Rate, UnitPeak
 from opscope.program.least_time import least_seconds
+from opscope.workflows.execution import loaded_from
 from opscope.workflows.model_compiler import ModelCompiler
-from opscope.workflows.simulated_run import range_ns
+from opscope.workflows.simulated_run import compile_options, execution_of, range_ns
 from support.build import Sketch
 from support.device.build import COPY, DMA, HMX, READ, WRITE, Step, program_of
 
@@ -40,5 +42,8 @@ def test_without_peaks_nothing_is_known() -> None:
 def test_the_low_end_of_a_range_is_not_below_the_peak_of_the_memory() -> None:
     draw = Sketch()
     graph = draw.graph(draw.same("relu", draw.input(64, 1024, 1024)))
-    low, _ = range_ns(ModelCompiler(graph), targets.load("aic100-std"), ProfileOptions())
+    compiler, target, options = ModelCompiler(graph), targets.load("aic100-std"), ProfileOptions()
+    program, _ = compiler.compile(target, compile_options(options))
+    typical = execution_of(loaded_from(program, Path()), options)
+    low, _ = range_ns(compiler, target, options, typical=typical)
     assert low >= 2 * 64 * 1024 * 1024 * 2 / 137  # bytes in f16, read and written, at 137 bytes in a ns

@@ -183,6 +183,15 @@ def test_a_low_level_says_what_it_lacks_and_how_to_get_it(tmp_path: Path, capsys
     assert "c00t0 activate ucycles:" in (tmp_path / "out" / SUMMARY.format(0)).read_text(encoding="utf-8")
 
 
+def test_a_run_of_a_low_level_has_the_inference_and_says_that_nothing_explains_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = keyword_spotter(tmp_path / "build", level=40)
+    words = ["opstats", "-q", str(folder / "programqpc.bin"), "-i", str(folder / "stats")]
+    assert main([*words, "--run", str(tmp_path / "kws.run")]) == 0
+    assert "nothing that was recorded explains 100.0% of the time" in capsys.readouterr().out
+
+
 def test_several_devices_have_a_summary_each_and_one_merged_trace(tmp_path: Path) -> None:
     folder = bert(tmp_path / "two", devices=2, cores=2)
     assert opstats(folder, "-o", str(tmp_path / "a"), "--summary", "--trace") == 0

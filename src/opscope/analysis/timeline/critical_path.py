@@ -156,7 +156,7 @@ def _marks_host_start(work: Activities) -> bool:
 
 def path_steps(order: Dependencies, path: Path) -> tuple[PathStep, ...]:
     """Stretches of one op and cause that lie end to end become one; of very many, the longest are listed."""
-    if not len(path.start):
+    if not len(path.start) or not len(order.activities):  # nothing but the inference itself may be known
         return ()
     op = np.where(path.activity == NONE, NONE, order.activities.op[path.activity])
     code = (op * 2 + path.is_gap) * len(CAUSES) + path.cause

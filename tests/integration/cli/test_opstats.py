@@ -187,8 +187,7 @@ def test_a_run_of_a_low_level_has_the_inference_and_says_that_nothing_explains_i
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = keyword_spotter(tmp_path / "build", level=40)
-    words = ["opstats", "-q", str(folder / "programqpc.bin"), "-i", str(folder / "stats")]
-    assert main([*words, "--run", str(tmp_path / "kws.run")]) == 0
+    assert opstats(folder, "--run", str(tmp_path / "kws.run")) == 0
     assert "nothing that was recorded explains 100.0% of the time" in capsys.readouterr().out
 
 

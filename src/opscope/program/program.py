@@ -276,6 +276,7 @@ class Program(Commands):
     bounds: Bounds | None = None  # None: not known
     retained: tuple[str, ...] = ()  # inputs and outputs that stay on the device: state from inference to inference
     device_cores: int | None = None  # that a device has, of which `cores` run this; None: not known (an older file)
+    card_devices: int | None = None  # that the target has, of which `devices` run this; None: not known (an older file)
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:

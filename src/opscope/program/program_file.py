@@ -70,6 +70,7 @@ _META_FIELDS = (
     "notes",
     "retained",
     "device_cores",
+    "card_devices",
 )
 
 
@@ -105,6 +106,7 @@ class _Meta(msgspec.Struct):
     retained: tuple[str, ...] = ()
     bounds: Bounds | None = None
     device_cores: Count | None = None
+    card_devices: Count | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Meta)  # made here, not at first use: see core/json_files.py

@@ -59,14 +59,13 @@ def range_ns(compiler: ModelCompiler, target: Target, options: ProfileOptions) -
 
     Activations that run at once share the memory at both ends, too.
     """
-    from ..device.host.sharing import beside_others, slots_of
+    from ..device.host.card import Card
 
     found = []
     for corner in (Corner.TYPICAL, Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(target, compile_options(options), corner=corner)
-        others = min(options.activations, slots_of(program)) - 1
-        _, cycles = beside_others(program, others, seed=options.seed)
-        found.append(cycles / program.clock_hz * 1e9)
+        (pace,) = Card([program], part_of(RunOptions, options)).paces
+        found.append(pace.cycles / program.clock_hz * 1e9)
     low, high = range_with(target.model_error, found[0], found[1:])
     return round(low), round(high)
 
@@ -83,20 +82,20 @@ def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Reco
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
-    from ..device.host.sampling import choose_samples
 
     step("running")
     loaded = loaded_from(program, Path())
     options = part_of(RunOptions, chosen)
     execution = Execution(loaded, options)
     times = execution.times()
-    rows = choose_samples(times, options).rows[0]
+    rows = execution.sampling.rows[0]
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
     totals = _with_host([summary for _, summary in decoded], times.rows)
-    if totals.throughput_per_s is not None:  # of the card: activations with cores of their own run at once
-        totals = replace(totals, throughput_per_s=totals.throughput_per_s * execution.at_once)
+    if totals.throughput_per_s is not None:  # of the card: activations with cores of their own, and stages, run at once
+        at_once = execution.at_once / execution.holds
+        totals = replace(totals, throughput_per_s=totals.throughput_per_s * at_once)
     return recording_of(program, trace, totals, numbers=tuple(int(number) for number in rows["inference"]))
 
 

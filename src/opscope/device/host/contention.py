@@ -1,0 +1,208 @@
+"""What inferences cost each other: those that the host has on a card at once, in one event loop.
+
+How far they overlap, and whose transfers meet, follows from when the host's pipeline starts them; and when it starts
+them follows from how long they take. Both are repeated until they agree: a guess of the times gives starts, inferences
+simulated together from these starts give times, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.columns import Numbers
+from ...options import RunOptions
+from ...program.clock import at_clock
+from ...program.program import Program
+from ...recording.host_times import HostTimes
+from ...simulation import simulate
+from ...simulation.together import NOTHING_BEFORE, Begun, Ran, Together
+from .sharing import Slot
+from .stage_times import StageSource
+
+_ROUNDS = 8
+_CLOSE = 0.005  # of the time: two rounds that are no farther apart agree
+_MOST_COMMANDS = 4_000_000  # in one event loop, which takes some hundred bytes for each
+
+Key = tuple[int, int, int]  # program, activation of it, inference
+Starts = (
+    Callable[  # of a run whose activations begin within some time: from the seconds of an inference of each program
+        [RunOptions, Sequence[float], float], list[HostTimes]
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stays:
+    """Inferences on the card, one per row: from when to when they are there."""
+
+    program: Numbers
+    activation: Numbers
+    inference: Numbers
+    arrived: Numbers  # ns; its inputs are there
+    start: Numbers
+    end: Numbers
+
+    @classmethod
+    def of(cls, times: Sequence[HostTimes]) -> _Stays:
+        """Of all programs, in order of their starts."""
+        program = np.repeat(np.arange(len(times)), [len(each.rows) for each in times])
+        rows = np.concatenate([each.rows for each in times])
+        names = ("activation", "inference", "arrived_ns", "started_ns", "ended_ns")
+        columns = (program, *(rows[name].astype(np.int64) for name in names))
+        order = np.lexsort((program, columns[4]))
+        return cls(*(column[order] for column in columns))
+
+    def overlapping(self, start: int, end: int) -> Numbers:
+        """Rows that are there at some time in between."""
+        return np.flatnonzero((self.start < end) & (self.end > start))
+
+    def key(self, row: int) -> Key:
+        return int(self.program[row]), int(self.activation[row]), int(self.inference[row])
+
+
+class Contention:
+    """The programs of a card, each on its slots."""
+
+    def __init__(self, programs: Sequence[Program], slots: Sequence[Sequence[Slot]], options: RunOptions) -> None:
+        self.programs, self.slots, self.options = programs, slots, options
+
+    @property
+    def shared(self) -> bool:
+        """Whether two activations are ever at once on the same devices."""
+        used = [slot.device for own in self.slots for slot in own[: self.options.activations]]
+        return len(used) > len(set(used))
+
+    def steady_cycles(self, starts: Starts, factors: Sequence[float]) -> list[float]:
+        """Cycles of an inference of each program in the middle of a run, beside those that are there with it.
+
+        All inferences of a program take the same multiple of the usual time; cycles are of the clock at which they do.
+        """
+        pairs = list(zip(self.programs, factors, strict=True))
+        clocked = [at_clock(program, 1.0 / factor) for program, factor in pairs]
+        cycles = [simulate(program, seed=self.options.seed).total_cycles for program in clocked]
+        if not self.shared or not all(cycles):
+            return cycles
+        for _ in range(_ROUNDS):
+            found = self._measured(starts, cycles, factors)
+            if all(abs(new - old) <= _CLOSE * old for new, old in zip(found, cycles, strict=True)):
+                return found
+            cycles = found
+        return cycles
+
+    def sampled(self, times: Sequence[HostTimes], chosen: Mapping[Key, float]) -> Iterator[tuple[Key, Ran]]:
+        """The chosen inferences, each of its multiple of the usual time, beside all that are there with them."""
+        stays = _Stays.of(times)
+        rows = np.array([row for row in range(len(stays.start)) if stays.key(row) in chosen], np.int64)
+        for batch in self._batches(stays, rows):
+            near = np.unique(np.concatenate([stays.overlapping(stays.start[row], stays.end[row]) for row in batch]))
+            near = np.union1d(near, batch)
+            factors = [chosen.get(stays.key(row), 1.0) for row in near.tolist()]
+            ran = self._together.simulate(self._as_they_began(stays, near, factors, np.isin(near, batch)))
+            yield from ((stays.key(row), each) for row, each in zip(near.tolist(), ran, strict=True) if row in batch)
+
+    @cached_property
+    def _together(self) -> Together:
+        return Together(self.programs, seed=self.options.seed)
+
+    def _measured(self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]) -> list[float]:
+        """Mean of the inferences in the middle of a run, which is as long as several of the longest.
+
+        Activations begin one after the other within the time of the longest. What begins at once stays in step for
+        hundreds of inferences, and would say what the same bursts cost that all have at the same moment.
+        """
+        each = zip(self.programs, cycles, factors, strict=True)
+        seconds = [own / (program.clock_hz / factor) for program, own, factor in each]
+        unit_s = self._round_trip_s(seconds)
+        while True:
+            stays = _Stays.of(starts(self._for_seconds(6 * unit_s), seconds, unit_s))
+            near = stays.overlapping(round(2e9 * unit_s), round(5e9 * unit_s))
+            taken = self._affordable(stays, near)
+            ran = self._together.simulate(self._as_they_are_asked_for(stays, taken, factors))
+            found, all_of_them = ([list[float]() for _ in self.programs] for _ in range(2))
+            for row, each in zip(taken.tolist(), ran, strict=True):
+                program = int(stays.program[row])
+                start_s = each.start_s + int(stays.start[taken].min()) / 1e9
+                end_s = start_s + each.timeline.total_cycles / (self.programs[program].clock_hz / factors[program])
+                all_of_them[program].append(each.timeline.total_cycles)
+                if 2 * unit_s <= start_s and end_s <= 4 * unit_s:
+                    found[program].append(each.timeline.total_cycles)
+            if all(found) or len(taken) < len(near):
+                each_of = zip(found, all_of_them, cycles, strict=True)
+                return [fmean(own or others or [before]) for own, others, before in each_of]
+            unit_s *= 2
+
+    def _round_trip_s(self, seconds: Sequence[float]) -> float:
+        """What the slowest of all inferences takes with the host's part, and its turn among those of its slot."""
+
+        def of(program: Program, slots: int, own: float) -> float:
+            host = StageSource(program, seed=self.options.seed, activation=0).lone_ns(0) / 1e9
+            return host + -(-self.options.activations // slots) * own
+
+        each = zip(self.programs, self.slots, seconds, strict=True)
+        return max(of(program, len(slots), own) for program, slots, own in each)
+
+    def _for_seconds(self, seconds: float) -> RunOptions:
+        return replace(self.options, num_iter=None, time=seconds, set_size=self._on_their_way, profile=())
+
+    @property
+    def _on_their_way(self) -> int:
+        """Inferences that an activation has in flight."""
+        return min(self.options.set_size, self.options.limit)
+
+    def _affordable(self, stays: _Stays, rows: Numbers) -> Numbers:
+        """The first of them, no more than one event loop has room for."""
+        sizes = np.array([len(program.commands) for program in self.programs])[stays.program[rows]]
+        return rows[np.cumsum(sizes) <= _MOST_COMMANDS]
+
+    def _batches(self, stays: _Stays, rows: Numbers) -> Iterator[Numbers]:
+        """Rows in order of their starts, as many at a time as leave room for what overlaps them."""
+        sizes = np.array([len(program.commands) for program in self.programs])[stays.program[rows]]
+        number = np.cumsum(sizes) // (_MOST_COMMANDS // 2)
+        for each in np.unique(number).tolist():
+            yield rows[number == each]
+
+    def _as_they_began(
+        self, stays: _Stays, rows: Numbers, factors: Sequence[float], chosen: npt.NDArray[np.bool_]
+    ) -> list[Begun]:
+        """Each when the pipeline began it; one that is chosen waits for the chosen one before it on its slot."""
+        before: dict[tuple[int, int], int] = {}
+        origin, found = int(stays.start[rows].min()), []
+        for place, (row, factor) in enumerate(zip(rows.tolist(), factors, strict=True)):
+            program, slot = self._slot(stays, row)
+            after = before.get((program, slot), NOTHING_BEFORE) if chosen[place] else NOTHING_BEFORE
+            start_s = (int(stays.start[row]) - origin) / 1e9
+            found.append(Begun(program, self.slots[program][slot].device, start_s, factor, after))
+            if chosen[place]:
+                before[program, slot] = place
+        return found
+
+    def _as_they_are_asked_for(self, stays: _Stays, rows: Numbers, factors: Sequence[float]) -> list[Begun]:
+        """The first of every slot when the pipeline began it, others when the slot is free and their inputs are there.
+
+        Inputs come in as results leave, and what the host does in between takes as long as it took in the pipeline.
+        """
+        before: dict[tuple[int, int], int] = {}
+        places = {stays.key(row): place for place, row in enumerate(rows.tolist())}
+        origin, found = int(stays.start[rows].min()), []
+        for place, row in enumerate(rows.tolist()):
+            program, slot = self._slot(stays, row)
+            _, activation, inference = stays.key(row)
+            asked_by = places.get((program, activation, inference - self._on_their_way), NOTHING_BEFORE)
+            after = before.get((program, slot), NOTHING_BEFORE)
+            since = origin if asked_by == NOTHING_BEFORE else int(stays.end[rows[asked_by]])
+            ready = stays.start[row] if after == NOTHING_BEFORE else stays.arrived[row]
+            start_s = max(0, int(ready) - since) / 1e9
+            device = self.slots[program][slot].device
+            found.append(Begun(program, device, start_s, factors[program], after, asked_by))
+            before[program, slot] = place
+        return found
+
+    def _slot(self, stays: _Stays, row: int) -> tuple[int, int]:
+        program, activation, _ = stays.key(row)
+        return program, activation % len(self.slots[program])

@@ -164,7 +164,8 @@ def _signals(program: Program, built: Tables) -> npt.NDArray[np.bool_]:
     """Commands that tell the host of the end: nothing waits for them, and they hold no device up."""
     awaited = np.zeros(len(built.cycles), np.bool_)
     awaited[built.dependency_source] = True
-    return (program.commands["does"] == Does.SYNC) & ~awaited
+    found: npt.NDArray[np.bool_] = (program.commands["does"] == Does.SYNC) & ~awaited
+    return found
 
 
 def _last(built: Tables, here: npt.NDArray[np.bool_]) -> Numbers:

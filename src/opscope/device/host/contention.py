@@ -66,6 +66,23 @@ class _Stays:
         return int(self.program[row]), int(self.activation[row]), int(self.inference[row])
 
 
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """Cycles of the inferences of one program: those in the middle of a run, and those at its edges.
+
+    At an edge neighbours are missing: they count only where there was no room for more than them.
+    """
+
+    inside: list[float]
+    at_edges: list[float]
+
+    def add(self, cycles: float, *, inside: bool) -> None:
+        (self.inside if inside else self.at_edges).append(cycles)
+
+    def mean(self, before: float) -> float:
+        return fmean(self.inside or self.at_edges or [before])
+
+
 class Contention:
     """The programs of a card, each on its slots."""
 
@@ -116,25 +133,23 @@ class Contention:
         Activations begin one after the other within the time of the longest. What begins at once stays in step for
         hundreds of inferences, and would say what the same bursts cost that all have at the same moment.
         """
-        each = zip(self.programs, cycles, factors, strict=True)
-        seconds = [own / (program.clock_hz / factor) for program, own, factor in each]
+        clocks = [program.clock_hz / factor for program, factor in zip(self.programs, factors, strict=True)]
+        seconds = [own / clock for own, clock in zip(cycles, clocks, strict=True)]
         unit_s = self._round_trip_s(seconds)
         while True:
             stays = _Stays.of(starts(self._for_seconds(6 * unit_s), seconds, unit_s))
             near = stays.overlapping(round(2e9 * unit_s), round(5e9 * unit_s))
             taken = self._affordable(stays, near)
             ran = self._together.simulate(self._as_they_are_asked_for(stays, taken, factors))
-            found, all_of_them = ([list[float]() for _ in self.programs] for _ in range(2))
-            for row, each in zip(taken.tolist(), ran, strict=True):
+            found = [_Lengths([], []) for _ in self.programs]
+            for row, one in zip(taken.tolist(), ran, strict=True):
                 program = int(stays.program[row])
-                start_s = each.start_s + int(stays.start[taken].min()) / 1e9
-                end_s = start_s + each.timeline.total_cycles / (self.programs[program].clock_hz / factors[program])
-                all_of_them[program].append(each.timeline.total_cycles)
-                if 2 * unit_s <= start_s and end_s <= 4 * unit_s:
-                    found[program].append(each.timeline.total_cycles)
-            if all(found) or len(taken) < len(near):
-                each_of = zip(found, all_of_them, cycles, strict=True)
-                return [fmean(own or others or [before]) for own, others, before in each_of]
+                start_s = one.start_s + int(stays.start[taken].min()) / 1e9
+                end_s = start_s + one.timeline.total_cycles / clocks[program]
+                inside = 2 * unit_s <= start_s and end_s <= 4 * unit_s
+                found[program].add(one.timeline.total_cycles, inside=inside)
+            if all(own.inside for own in found) or len(taken) < len(near):
+                return [own.mean(before) for own, before in zip(found, cycles, strict=True)]
             unit_s *= 2
 
     def _round_trip_s(self, seconds: Sequence[float]) -> float:

@@ -79,13 +79,17 @@ def with_range(totals: Summary, low: int, high: int) -> Summary:
 
 
 def run_program(program: Program, chosen: ProfileOptions, *, step: Step) -> Recording:
-    """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
+    """Run a program and decode what its device wrote down: the samples of the first activation, under the host.
+
+    One sample alone is of the steady time: what it would draw, some percent more or less, says nothing of the others.
+    """
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
+    from ..device.variation import without_spread
 
     step("running")
-    loaded = loaded_from(program, Path())
     options = part_of(RunOptions, chosen)
+    loaded = loaded_from(program if options.num_samples > 1 else without_spread(program), Path())
     execution = Execution(loaded, options)
     times = execution.times()
     rows = execution.sampling.rows[0]

@@ -106,12 +106,13 @@ def _most_at_once(run: Run, names: set[str]) -> float | None:
     for device in sorted(devices):
         chosen = [n for n, t in enumerate(run.trace.counters) if t.device == device and t.name in names]
         own = samples[np.isin(samples["counter"], chosen)]
-        moments, total = np.unique(own["time_ns"]), 0.0
+        moments = np.unique(own["time_ns"])
+        total = np.zeros(len(moments))
         for number in chosen:
             steps = own[own["counter"] == number]
             steps = steps[np.argsort(steps["time_ns"], kind="stable")]
             place = np.searchsorted(steps["time_ns"], moments, side="right")
-            total = total + np.append(0.0, steps["value"])[place]
+            total += np.append(0.0, steps["value"])[place]
         found += [float(total.max())] if len(moments) else []
     return max(found, default=None)
 

@@ -38,10 +38,9 @@ class Begun:
 
     program: int  # position among the programs
     device: int  # the first of those that it runs on
-    start_s: float  # from the beginning, or from the end of the one that it is asked for by
+    start_s: float
     factor: float = 1.0  # of the usual time: above 1 everything is slower, below it the core clock is faster
     after: int = NOTHING_BEFORE  # position of the inference whose cores it takes over
-    asked_by: int = NOTHING_BEFORE  # position of the inference whose result made the application ask for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +139,13 @@ class _Part:
         paced: Floats = self.tables.moved_bytes * np.where(self.clocked | (factor > 1.0), factor, 1.0)
         return paced
 
-    def dependencies(self, first: int, before: Ends | None, asked_by: Ends | None) -> tuple[Numbers, Numbers]:
-        """How many each command has, and which.
-
-        A gate opens when its device is done with what ran before; the release waits for the whole inference it is asked
-        by.
-        """
-        nothing = [np.zeros(0, np.int64)] * self.devices
+    def dependencies(self, first: int, before: Ends | None) -> tuple[Numbers, Numbers]:
+        """How many each command has, and which: a gate opens when its device is done with what ran before."""
         lengths, release = np.diff(self.tables.dependency_first), first + self.count - 1
         inside = self.tables.dependency_source[: -self.devices] + first
-        lengths[self.own : -1] += [len(part) for part in before or nothing]
-        asked = np.concatenate(asked_by or nothing)
-        lengths[-1] += len(asked)
-        gates = [np.append(part, release) for part in before or nothing]
-        return lengths, np.concatenate([inside, *gates, asked])
+        last = before or [np.zeros(0, np.int64)] * self.devices
+        lengths[self.own : -1] += [len(part) for part in last]
+        return lengths, np.concatenate([inside, *(np.append(part, release) for part in last)])
 
     def ends(self, first: int) -> Ends:
         """Per device, the commands that are done last, in the numbers of all."""
@@ -161,11 +153,19 @@ class _Part:
 
 
 def _signals(program: Program, built: Tables) -> npt.NDArray[np.bool_]:
-    """Commands that tell the host of the end: nothing waits for them, and they hold no device up."""
+    """What the first of several devices tells the host when the last is done, and what comes behind that in its lane.
+
+    Nothing waits for it, and it holds no device up: the first is long at work on the next inference.
+    """
     awaited = np.zeros(len(built.cycles), np.bool_)
     awaited[built.dependency_source] = True
-    found: npt.NDArray[np.bool_] = (program.commands["does"] == Does.SYNC) & ~awaited
-    return found
+    if program.devices == 1:
+        return np.zeros_like(awaited)
+    tells = (program.commands["does"] == Does.SYNC) & ~awaited
+    lane = np.repeat(np.arange(len(built.lane_first) - 1), np.diff(built.lane_first))
+    so_far = np.concatenate(([0], np.cumsum(tells)))
+    behind: npt.NDArray[np.bool_] = so_far[1:] > so_far[built.lane_first[lane]]
+    return behind & ~awaited
 
 
 def _last(built: Tables, here: npt.NDArray[np.bool_]) -> Numbers:
@@ -250,10 +250,7 @@ def _joined(together: Together, inferences: Sequence[Begun], firsts: Sequence[in
     links = _Links.of(together.programs, used, clock_hz)
     queues = np.cumsum([0, *(len(part.tables.channel_of) for part in parts)]).tolist()
     ends = [*(part.ends(first) for part, first in zip(parts, firsts, strict=False)), None]  # the last: of nothing
-    found = [
-        part.dependencies(first, ends[each.after], ends[each.asked_by])
-        for (each, part), first in zip(pairs, firsts, strict=False)
-    ]
+    found = [part.dependencies(first, ends[each.after]) for (each, part), first in zip(pairs, firsts, strict=False)]
     channel_of = [
         np.array([links.number[each.device + device, route] for device, route in part.channels], np.int32)[
             part.tables.channel_of

@@ -15,7 +15,8 @@ from ...recording.host_times import HostTimes, Rows
 from ...simulation import Timeline
 from ...simulation.together import Ran, stage_share
 from ..variation import least_factor
-from .contention import Contention, Key
+from .contention import Contention
+from .load import Key
 from .pace import Pace
 from .pipeline import Guest, Pipeline, Progress
 from .sampling import Sampling, choose_samples

@@ -22,6 +22,7 @@ from ...program.program import Program
 from ...recording.host_times import HostTimes
 from ...simulation import simulate
 from ...simulation.together import NOTHING_BEFORE, Begun, Ran, Together
+from .load import Key, Stays, loads
 from .sharing import Slot
 from .stage_times import StageSource
 
@@ -29,41 +30,11 @@ _ROUNDS = 8
 _CLOSE = 0.005  # of the time: two rounds that are no farther apart agree
 _MOST_COMMANDS = 4_000_000  # in one event loop, which takes some hundred bytes for each
 
-Key = tuple[int, int, int]  # program, activation of it, inference
 Starts = (
     Callable[  # of a run whose activations begin within some time: from the seconds of an inference of each program
         [RunOptions, Sequence[float], float], list[HostTimes]
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Stays:
-    """Inferences on the card, one per row: from when to when they are there."""
-
-    program: Numbers
-    activation: Numbers
-    inference: Numbers
-    arrived: Numbers  # ns; its inputs are there
-    start: Numbers
-    end: Numbers
-
-    @classmethod
-    def of(cls, times: Sequence[HostTimes]) -> _Stays:
-        """Of all programs, in order of their starts."""
-        program = np.repeat(np.arange(len(times)), [len(each.rows) for each in times])
-        rows = np.concatenate([each.rows for each in times])
-        names = ("activation", "inference", "arrived_ns", "started_ns", "ended_ns")
-        columns = (program, *(rows[name].astype(np.int64) for name in names))
-        order = np.lexsort((program, columns[4]))
-        return cls(*(column[order] for column in columns))
-
-    def overlapping(self, start: int, end: int) -> Numbers:
-        """Rows that are there at some time in between."""
-        return np.flatnonzero((self.start < end) & (self.end > start))
-
-    def key(self, row: int) -> Key:
-        return int(self.program[row]), int(self.activation[row]), int(self.inference[row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +70,31 @@ class Contention:
         """Cycles of an inference of each program in the middle of a run, beside those that are there with it.
 
         All inferences of a program take the same multiple of the usual time; cycles are of the clock at which they do.
+        Sought is the time at which inferences that the pipeline begins so far apart take as long. The longer it is, the
+        less they overlap; of the two ends of the search the one counts where they take no longer than they are apart:
+        together they get no more than there is.
         """
         pairs = list(zip(self.programs, factors, strict=True))
         clocked = [at_clock(program, 1.0 / factor) for program, factor in pairs]
         cycles = [simulate(program, seed=self.options.seed).total_cycles for program in clocked]
         if not self.shared or not all(cycles):
             return cycles
+        found, loads = self._measured(starts, cycles, factors)
+        least = cycles
+        most = [max(new, own * load) for new, own, load in zip(found, cycles, loads, strict=True)]
         for _ in range(_ROUNDS):
-            found = self._measured(starts, cycles, factors)
-            if all(abs(new - old) <= _CLOSE * old for new, old in zip(found, cycles, strict=True)):
-                return found
-            cycles = found
-        return cycles
+            if all(high <= (1 + _CLOSE) * low for low, high in zip(least, most, strict=True)):
+                break
+            tried = [(low + high) / 2 for low, high in zip(least, most, strict=True)]
+            found, loads = self._measured(starts, tried, factors)
+            enough = [new <= own and load <= 1 for new, own, load in zip(found, tried, loads, strict=True)]
+            least = [low if fits else own for low, own, fits in zip(least, tried, enough, strict=True)]
+            most = [own if fits else high for high, own, fits in zip(most, tried, enough, strict=True)]
+        return most
 
     def sampled(self, times: Sequence[HostTimes], chosen: Mapping[Key, float]) -> Iterator[tuple[Key, Ran]]:
         """The chosen inferences, each of its multiple of the usual time, beside all that are there with them."""
-        stays = _Stays.of(times)
+        stays = Stays.of(times)
         rows = np.array([row for row in range(len(stays.start)) if stays.key(row) in chosen], np.int64)
         for batch in self._batches(stays, rows):
             near = np.unique(np.concatenate([stays.overlapping(stays.start[row], stays.end[row]) for row in batch]))
@@ -127,20 +107,23 @@ class Contention:
     def _together(self) -> Together:
         return Together(self.programs, seed=self.options.seed)
 
-    def _measured(self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]) -> list[float]:
-        """Mean of the inferences in the middle of a run, which is as long as several of the longest.
+    def _measured(
+        self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        """Mean of the inferences in the middle of a run, as long as several of the longest; and the load of memories.
 
         Activations begin one after the other within the time of the longest. What begins at once stays in step for
-        hundreds of inferences, and would say what the same bursts cost that all have at the same moment.
+        hundreds of inferences, and would say what the same bursts cost that all have at the same moment. Each begins
+        when the pipeline begins it, or later where its cores are not free by then.
         """
         clocks = [program.clock_hz / factor for program, factor in zip(self.programs, factors, strict=True)]
         seconds = [own / clock for own, clock in zip(cycles, clocks, strict=True)]
         unit_s = self._round_trip_s(seconds)
         while True:
-            stays = _Stays.of(starts(self._for_seconds(6 * unit_s), seconds, unit_s))
+            stays = Stays.of(starts(self._for_seconds(6 * unit_s), seconds, unit_s))
             near = stays.overlapping(round(2e9 * unit_s), round(5e9 * unit_s))
             taken = self._affordable(stays, near)
-            ran = self._together.simulate(self._as_they_are_asked_for(stays, taken, factors))
+            ran = self._at_paces(stays, taken, factors)
             found = [_Lengths([], []) for _ in self.programs]
             for row, one in zip(taken.tolist(), ran, strict=True):
                 program = int(stays.program[row])
@@ -149,8 +132,13 @@ class Contention:
                 inside = 2 * unit_s <= start_s and end_s <= 4 * unit_s
                 found[program].add(one.timeline.total_cycles, inside=inside)
             if all(own.inside for own in found) or len(taken) < len(near):
-                return [own.mean(before) for own, before in zip(found, cycles, strict=True)]
+                lengths = [own.mean(before) for own, before in zip(found, cycles, strict=True)]
+                return lengths, loads(self.programs, self.slots, stays, (2e9 * unit_s, 4e9 * unit_s))
             unit_s *= 2
+
+    def _at_paces(self, stays: Stays, rows: Numbers, factors: Sequence[float]) -> list[Ran]:
+        paced = [factors[program] for program in stays.program[rows].tolist()]
+        return self._together.simulate(self._as_they_began(stays, rows, paced, np.ones(len(rows), np.bool_)))
 
     def _round_trip_s(self, seconds: Sequence[float]) -> float:
         """What the slowest of all inferences takes with the host's part, and its turn among those of its slot."""
@@ -163,19 +151,15 @@ class Contention:
         return max(of(program, len(slots), own) for program, slots, own in each)
 
     def _for_seconds(self, seconds: float) -> RunOptions:
-        return replace(self.options, num_iter=None, time=seconds, set_size=self._on_their_way, profile=())
+        on_their_way = min(self.options.set_size, self.options.limit)
+        return replace(self.options, num_iter=None, time=seconds, set_size=on_their_way, profile=())
 
-    @property
-    def _on_their_way(self) -> int:
-        """Inferences that an activation has in flight."""
-        return min(self.options.set_size, self.options.limit)
-
-    def _affordable(self, stays: _Stays, rows: Numbers) -> Numbers:
+    def _affordable(self, stays: Stays, rows: Numbers) -> Numbers:
         """The first of them, no more than one event loop has room for."""
         sizes = np.array([len(program.commands) for program in self.programs])[stays.program[rows]]
         return rows[np.cumsum(sizes) <= _MOST_COMMANDS]
 
-    def _batches(self, stays: _Stays, rows: Numbers) -> Iterator[Numbers]:
+    def _batches(self, stays: Stays, rows: Numbers) -> Iterator[Numbers]:
         """Rows in order of their starts, as many at a time as leave room for what overlaps them."""
         sizes = np.array([len(program.commands) for program in self.programs])[stays.program[rows]]
         number = np.cumsum(sizes) // (_MOST_COMMANDS // 2)
@@ -183,7 +167,7 @@ class Contention:
             yield rows[number == each]
 
     def _as_they_began(
-        self, stays: _Stays, rows: Numbers, factors: Sequence[float], chosen: npt.NDArray[np.bool_]
+        self, stays: Stays, rows: Numbers, factors: Sequence[float], chosen: npt.NDArray[np.bool_]
     ) -> list[Begun]:
         """Each when the pipeline began it; one that is chosen waits for the chosen one before it on its slot."""
         before: dict[tuple[int, int], int] = {}
@@ -197,27 +181,6 @@ class Contention:
                 before[program, slot] = place
         return found
 
-    def _as_they_are_asked_for(self, stays: _Stays, rows: Numbers, factors: Sequence[float]) -> list[Begun]:
-        """The first of every slot when the pipeline began it, others when the slot is free and their inputs are there.
-
-        Inputs come in as results leave, and what the host does in between takes as long as it took in the pipeline.
-        """
-        before: dict[tuple[int, int], int] = {}
-        places = {stays.key(row): place for place, row in enumerate(rows.tolist())}
-        origin, found = int(stays.start[rows].min()), []
-        for place, row in enumerate(rows.tolist()):
-            program, slot = self._slot(stays, row)
-            _, activation, inference = stays.key(row)
-            asked_by = places.get((program, activation, inference - self._on_their_way), NOTHING_BEFORE)
-            after = before.get((program, slot), NOTHING_BEFORE)
-            since = origin if asked_by == NOTHING_BEFORE else int(stays.end[rows[asked_by]])
-            ready = stays.start[row] if after == NOTHING_BEFORE else stays.arrived[row]
-            start_s = max(0, int(ready) - since) / 1e9
-            device = self.slots[program][slot].device
-            found.append(Begun(program, device, start_s, factors[program], after, asked_by))
-            before[program, slot] = place
-        return found
-
-    def _slot(self, stays: _Stays, row: int) -> tuple[int, int]:
+    def _slot(self, stays: Stays, row: int) -> tuple[int, int]:
         program, activation, _ = stays.key(row)
         return program, activation % len(self.slots[program])

@@ -107,7 +107,10 @@ class Card:
             return told[key] if key in told else paces[program].ticks(activation << 32 | inference)
 
         each = enumerate(zip(self.programs, self.slots, self.holds, strict=True))
-        return [Guest(program, len(own), partial(ticks, number), holds) for number, (program, own, holds) in each]
+        return [
+            Guest(program, len(own), partial(ticks, number), [slot.device for slot in own], holds)
+            for number, (program, own, holds) in each
+        ]
 
 
 def _keys(number: int, sampling: Sampling) -> list[Key]:

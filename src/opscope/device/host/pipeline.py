@@ -1,11 +1,12 @@
 """Programs → HostTimes: discrete-event simulation of inferences passing through the host and the card.
 
-An activation keeps `set_size` inferences in flight; when one returns to the application, the next is enqueued. Runtime
-threads pre-process and submit inferences, and post-process results, first come, first served. What an activation
-submits reaches the device in that order. All activations of all programs share the link, each way one transfer after
-the other; inputs of the next inference are transferred while the device computes (double buffering). Each activation
-has its own slot of cores while its program has enough slots; beyond that, activations share slots (activation modulo
-slots), first come, first served. Time begins when all of them are set up and hold the weights that stay.
+An activation keeps `set_size` inferences in flight; when one returns to the application, the next is enqueued.
+Runtime threads pre-process and submit inferences, and post-process results, first come, first served. What an
+activation submits reaches the device in that order. All activations of all programs share the links, one to each
+device, each way one transfer after the other; inputs of the next inference are transferred while the device computes
+(double buffering). Each activation has its own slot of cores while its program has enough slots; beyond that,
+activations share slots (activation modulo slots), first come, first served. Time begins when all of them are set up
+and hold the weights that stay.
 
     application   enqueue ─▶ … ──────────────────────────────────────────────────────────────────▶ dequeue
     runtime thread          preprocess, submit                              completion, postprocess
@@ -56,6 +57,7 @@ class Guest:
     program: Program
     slots: int
     exec_ticks: ExecTicks  # activations are counted over all programs
+    links: Sequence[int] = ()  # of each slot, the device whose link to the host it has; none: one for all
     holds: float = 1.0  # part of that time after which its slot can begin the next: stages of a pipeline go on at once
 
 
@@ -92,7 +94,11 @@ class Pipeline:
         self.enqueued = [0] * len(self.places)
         # When the last inference of each activation was put on its channel, reached the device, and came back from it.
         self.queued, self.arrived, self.completed = ([-1] * len(self.places) for _ in range(3))
-        self.link_in_free = self.link_out_free = 0
+        self.link_of = [
+            guest.links[slot] if guest.links else 0 for guest, (_, slot) in zip(self.guest_of, self.places, strict=True)
+        ]
+        self.link_in_free = dict.fromkeys(self.link_of, 0)
+        self.link_out_free = dict.fromkeys(self.link_of, 0)
         self.events: list[tuple[int, _Event, int, int]] = []
         self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
         self.samples_left = [self._decoded(guest.program) for guest in self.guest_of]  # to be decoded on the host
@@ -182,8 +188,9 @@ class Pipeline:
     def _send(self, now: int, activation: int, inference: int) -> None:
         """Transfer the inputs to the device."""
         stages, times = self.open[activation, inference]
-        self.link_in_free = max(now, self.link_in_free) + self.stages[activation].link_in_ns
-        arrived = max(self.link_in_free + stages.link_in, self.arrived[activation] + 1)
+        link = self.link_of[activation]
+        self.link_in_free[link] = max(now, self.link_in_free[link]) + self.stages[activation].link_in_ns
+        arrived = max(self.link_in_free[link] + stages.link_in, self.arrived[activation] + 1)
         self.arrived[activation] = arrived
         times.append(arrived)
         heappush(self.events, (arrived, _Event.ARRIVES, activation, inference))
@@ -203,8 +210,9 @@ class Pipeline:
     def _bring(self, now: int, activation: int, inference: int) -> None:
         """Transfer the outputs to the host, whose runtime then hears of it."""
         stages, times = self.open[activation, inference]
-        self.link_out_free = max(now, self.link_out_free) + self.stages[activation].link_out_ns
-        completed = max(self.link_out_free + stages.link_out, self.completed[activation] + 1)
+        link = self.link_of[activation]
+        self.link_out_free[link] = max(now, self.link_out_free[link]) + self.stages[activation].link_out_ns
+        completed = max(self.link_out_free[link] + stages.link_out, self.completed[activation] + 1)
         self.completed[activation] = completed
         times.append(completed)
         heappush(self.events, (completed + stages.completion, _Event.RETURNS, activation, inference))

@@ -162,6 +162,14 @@ def test_several_programs_share_the_link_and_not_their_slots() -> None:
     assert (np.diff(arrived) >= 1_000_000).all()  # 16 MB at 16 GB/s, one after the other
 
 
+def test_every_device_of_a_card_has_a_link_of_its_own() -> None:
+    large = replace(program_of(simulation=EXACT), inputs=(("image", "u8", (160_000_000,)),))
+    options = RunOptions(num_iter=3, activations=2, set_size=1)
+    one, two = (Pipeline([Guest(large, 2, lambda a, i: 10, links)], options).run()[0] for links in ((0, 0), (0, 1)))
+    assert np.diff(np.sort(one.rows["arrived_ns"])).min() >= 10_000_000  # 160 MB at 16 GB/s, one after the other
+    assert np.diff(np.sort(two.rows["arrived_ns"])).min() == 0
+
+
 def test_an_activation_keeps_the_order_of_its_channel() -> None:
     rows = run_of(RunOptions(num_iter=60, set_size=20)).rows
     by_channel = rows[np.argsort(rows["channel_ns"], kind="stable")]

@@ -79,18 +79,35 @@ class Contention:
         cycles = [simulate(program, seed=self.options.seed).total_cycles for program in clocked]
         if not self.shared or not all(cycles):
             return cycles
-        found, loads = self._measured(starts, cycles, factors)
-        least = cycles
-        most = [max(new, own * load) for new, own, load in zip(found, cycles, loads, strict=True)]
+        least, most = self._bracket(starts, cycles, factors)
         for _ in range(_ROUNDS):
             if all(high <= (1 + _CLOSE) * low for low, high in zip(least, most, strict=True)):
                 break
             tried = [(low + high) / 2 for low, high in zip(least, most, strict=True)]
-            found, loads = self._measured(starts, tried, factors)
-            enough = [new <= own and load <= 1 for new, own, load in zip(found, tried, loads, strict=True)]
-            least = [low if fits else own for low, own, fits in zip(least, tried, enough, strict=True)]
-            most = [own if fits else high for high, own, fits in zip(most, tried, enough, strict=True)]
+            need = self._needed(starts, tried, factors)
+            each = list(zip(least, tried, need, most, strict=True))
+            least = [low if new <= own else own for low, own, new, _ in each]
+            most = [own if new <= own else high for _, own, new, high in each]
         return most
+
+    def _bracket(
+        self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        """The ends of the search: what inferences take alone, and a time that is enough for those of every program."""
+        least = most = list(cycles)
+        for _ in range(_ROUNDS):
+            need = self._needed(starts, most, factors)
+            each = list(zip(least, most, need, strict=True))
+            least = [low if new <= own else own for low, own, new in each]
+            most = [max(own, new) for _, own, new in each]
+            if all(new <= (1 + _CLOSE) * own for _, own, new in each):
+                break
+        return least, most
+
+    def _needed(self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]) -> list[float]:
+        """What inferences take that are so far apart, and more where that asks memories for more than they have."""
+        found, asked = self._measured(starts, cycles, factors)
+        return [max(new, own * load) for new, own, load in zip(found, cycles, asked, strict=True)]
 
     def sampled(self, times: Sequence[HostTimes], chosen: Mapping[Key, float]) -> Iterator[tuple[Key, Ran]]:
         """The chosen inferences, each of its multiple of the usual time, beside all that are there with them."""

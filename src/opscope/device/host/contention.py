@@ -136,9 +136,13 @@ class Contention:
         clocks = [program.clock_hz / factor for program, factor in zip(self.programs, factors, strict=True)]
         seconds = [own / clock for own, clock in zip(cycles, clocks, strict=True)]
         unit_s = self._round_trip_s(seconds)
+        begin_s = 2 * unit_s
         while True:
-            stays = Stays.of(starts(self._for_seconds(6 * unit_s), seconds, unit_s))
-            near = stays.overlapping(round(2e9 * unit_s), round(5e9 * unit_s))
+            stays = Stays.of(starts(self._for_seconds(begin_s + 4 * unit_s), seconds, unit_s))
+            if stays.all_begun_s > begin_s:  # the link is busy for longer with what is asked for at first
+                begin_s = stays.all_begun_s
+                continue
+            near = stays.overlapping(round(1e9 * begin_s), round(1e9 * (begin_s + 3 * unit_s)))
             taken = self._affordable(stays, near)
             ran = self._at_paces(stays, taken, factors)
             found = [_Lengths([], []) for _ in self.programs]
@@ -146,11 +150,11 @@ class Contention:
                 program = int(stays.program[row])
                 start_s = one.start_s + int(stays.start[taken].min()) / 1e9
                 end_s = start_s + one.timeline.total_cycles / clocks[program]
-                inside = 2 * unit_s <= start_s and end_s <= 4 * unit_s
+                inside = begin_s <= start_s and end_s <= begin_s + 2 * unit_s
                 found[program].add(one.timeline.total_cycles, inside=inside)
             if all(own.inside for own in found) or len(taken) < len(near):
                 lengths = [own.mean(before) for own, before in zip(found, cycles, strict=True)]
-                return lengths, loads(self.programs, self.slots, stays, (2e9 * unit_s, 4e9 * unit_s))
+                return lengths, loads(self.programs, self.slots, stays, (1e9 * begin_s, 1e9 * (begin_s + 2 * unit_s)))
             unit_s *= 2
 
     def _at_paces(self, stays: Stays, rows: Numbers, factors: Sequence[float]) -> list[Ran]:

@@ -40,6 +40,12 @@ class Stays:
         """Rows that are there at some time in between."""
         return np.flatnonzero((self.start < end) & (self.end > start))
 
+    @property
+    def all_begun_s(self) -> float:
+        """From when on every activation has begun."""
+        _, first = np.unique(self.program << 32 | self.activation, return_index=True)  # rows are in order of starts
+        return float(self.start[first].max()) / 1e9 if len(first) else 0.0
+
     def key(self, row: int) -> Key:
         return int(self.program[row]), int(self.activation[row]), int(self.inference[row])
 

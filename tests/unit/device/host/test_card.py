@@ -39,6 +39,11 @@ def test_activations_that_want_more_than_there_is_together_take_as_long_as_all_t
     assert cycles([on_card([READS])], at_once) == pytest.approx([expected], rel=0.01)
 
 
+def test_activations_that_wait_for_the_link_first_take_as_long_as_all_their_bytes() -> None:
+    """24 KB take 1.5 us on the link: ten activations are 15 us apart as long as they take 10, and that is too often."""
+    assert cycles([on_card([READS], ports=24_000)], 10) == pytest.approx([50_000], rel=0.02)
+
+
 def test_a_program_that_computes_in_between_waits_for_no_more_than_the_bytes_of_all() -> None:
     """Four of them want 8 of 8 bytes a cycle on average; with a quarter of it at all times each would take 30,000."""
     program = on_card([READS, Step(HMX, cycles=10_000, needs=(0,))])

@@ -233,6 +233,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner, m
         devices=machine.devices,
         cores=machine.cores,
         device_cores=round(machine.target.topology.cores.value),
+        card_devices=round(machine.target.topology.devices.value),
         batch=batch_size(graph),
         clock_hz=machine.clock_hz,
         stats_hz=stats_hz.value if stats_hz is not None else machine.clock_hz,

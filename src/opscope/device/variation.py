@@ -6,6 +6,7 @@ on a library.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 from statistics import NormalDist
 
@@ -22,6 +23,9 @@ Words = npt.NDArray[np.uint64]
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _SIGMAS = 3.0
+
+
+_INFERENCES = "inference_spread"  # figure of a target: one sigma of the time of inferences
 
 
 class _Stream(IntEnum):
@@ -59,7 +63,7 @@ def steady_state_ns(program: Program, timeline: Timeline) -> int:
 
 def vary(program: Program, *, seed: int, inference: int) -> float:
     """Return the time of an inference that is not simulated in full, as a multiple of `steady_state_ns`."""
-    spread = _spread(program, "inference_spread", below=1.0 / _SIGMAS)
+    spread = _spread(program, _INFERENCES, below=1.0 / _SIGMAS)
     normal = NormalDist()
     # A normal distribution truncated at ±3 sigma, by inverting its distribution function between the tails.
     tail = normal.cdf(-_SIGMAS)
@@ -67,9 +71,14 @@ def vary(program: Program, *, seed: int, inference: int) -> float:
     return 1.0 + spread * normal.inv_cdf(tail + draw * (1.0 - 2.0 * tail))
 
 
+def without_spread(program: Program) -> Program:
+    """The program with inferences that all take the steady time."""
+    return replace(program, simulation={**program.simulation, _INFERENCES: 0.0})
+
+
 def least_factor(program: Program) -> float:
     """Return the smallest number that `vary` returns."""
-    return 1.0 - _SIGMAS * _spread(program, "inference_spread", below=1.0 / _SIGMAS)
+    return 1.0 - _SIGMAS * _spread(program, _INFERENCES, below=1.0 / _SIGMAS)
 
 
 def _spread(program: Program, name: str, *, below: float) -> float:

@@ -6,8 +6,8 @@ elsewhere, and a run of earlier versions, has none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from ..core.errors import UsageError
@@ -96,20 +96,48 @@ class Bounds:
     streamed_bytes: int | None = None  # of constants that do not stay in local memory: each is read at least once
 
 
-def check_capacity(bounds: Bounds | None, *, target: str) -> None:
-    """Refuse a program that is larger than a memory of its target."""
-    holdings = () if bounds is None else bounds.holdings
-    for held in holdings:
+def together(programs: Sequence[Bounds | None]) -> Bounds:
+    """What programs hold that are on the same devices, each with constants, ports and spills of its own."""
+    found: dict[tuple[str, int], Holding] = {}
+    for held in (held for bounds in programs if bounds is not None for held in bounds.holdings):
+        key = held.memory, held.device
+        found[key] = held if key not in found else _with_others(found[key], held)
+    return Bounds(holdings=tuple(found.values()))
+
+
+def _with_others(held: Holding, others: Holding) -> Holding:
+    return replace(
+        held,
+        constants_bytes=held.constants_bytes + others.constants_bytes,
+        ports_bytes=held.ports_bytes + others.ports_bytes,
+        spilled_bytes=held.spilled_bytes + others.spilled_bytes,
+    )
+
+
+def check_capacity(bounds: Bounds | None, *, target: str, programs: int = 1) -> None:
+    """Refuse a program, or several together, that are larger than a memory of their target."""
+    if bounds is None:
+        return
+    for held in bounds.holdings:
         if held.bytes > held.capacity_bytes:
-            parts = {
-                "constants": held.constants_bytes,
-                "inputs and outputs": held.ports_bytes,
-                "spills": held.spilled_bytes,
-            }
-            words = ", ".join(f"{format_bytes(size)} of {what}" for what, size in parts.items() if size)
-            where = f" on device {held.device}" if any(other.device != held.device for other in holdings) else ""
-            raise UsageError(
-                f"{target}: the program needs {format_bytes(held.bytes)} of {held.memory}{where} ({words}); it has "
-                f"{format_bytes(held.capacity_bytes)}; expected a model that fits, more devices (--devices N) or a "
-                "smaller data type (--precision)"
-            )
+            needed, has = _needed(held, bounds, programs), format_bytes(held.capacity_bytes)
+            raise UsageError(f"{target}: {needed}; it has {has}; expected {_expected(programs)}")
+
+
+def _needed(held: Holding, bounds: Bounds, programs: int) -> str:
+    """How much is needed where, and of what."""
+    parts = {
+        "constants": held.constants_bytes,
+        "inputs and outputs": held.ports_bytes,
+        "spills": held.spilled_bytes,
+    }
+    words = ", ".join(f"{format_bytes(size)} of {what}" for what, size in parts.items() if size)
+    where = f" on device {held.device}" if any(other.device != held.device for other in bounds.holdings) else ""
+    amount = f"{format_bytes(held.bytes)} of {held.memory}{where} ({words})"
+    return f"{programs} programs need {amount} together" if programs > 1 else f"the program needs {amount}"
+
+
+def _expected(programs: int) -> str:
+    if programs > 1:
+        return "programs that fit it together"
+    return "a model that fits, more devices (--devices N) or a smaller data type (--precision)"

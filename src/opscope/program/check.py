@@ -41,6 +41,7 @@ def check_limits(program: Program, *, source: str) -> None:
         ("devices", program.devices, 1, max(1, used)),  # as many as have commands
         ("cores", program.cores, 1, _MOST),
         ("device_cores", program.cores if program.device_cores is None else program.device_cores, 1, _MOST),
+        ("card_devices", program.devices if program.card_devices is None else program.card_devices, 1, _MOST),
         ("clock_hz", program.clock_hz, 1e3, 1e12),
         ("stats_hz", program.stats_hz, 1e3, 1e9),
         ("stats.level", program.stats.level, 0, _MOST),

@@ -298,6 +298,7 @@ class Program(Commands):
         default_factory=dict
     )  # of inputs and outputs that the device has in another
     device_cores: int | None = None  # that a device has, of which `cores` run this; None: not known (an older file)
+    card_devices: int | None = None  # that the target has, of which `devices` run this; None: not known (an older file)
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:

@@ -71,6 +71,7 @@ _META_FIELDS = (
     "retained",
     "stored_types",
     "device_cores",
+    "card_devices",
 )
 
 
@@ -107,6 +108,7 @@ class _Meta(msgspec.Struct):
     stored_types: Mapping[str, str] = msgspec.field(default_factory=dict)
     bounds: Bounds | None = None
     device_cores: Count | None = None
+    card_devices: Count | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Meta)  # made here, not at first use: see core/json_files.py

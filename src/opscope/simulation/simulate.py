@@ -52,8 +52,8 @@ def simulate(program: Program, *, seed: int = 0, inference: int = 0) -> Timeline
         ProgramError: an index, order or rate is impossible, or commands wait for each other.
     """
     built = checked_tables(program)
-    timeline = _empty(len(program.commands), seed, inference)
-    if _run(built, timeline) != len(program.commands):
+    timeline = empty_timeline(len(program.commands), seed, inference)
+    if run_tables(built, timeline) != len(program.commands):
         raise _deadlock(program, timeline)
     for column in _columns(timeline):
         column.setflags(write=False)
@@ -62,13 +62,13 @@ def simulate(program: Program, *, seed: int = 0, inference: int = 0) -> Timeline
 
 def total_cycles(work: Commands) -> float:
     """Core cycles of commands that were just made, and need no check."""
-    timeline = _empty(len(work.commands), seed=0, inference=0)
-    if _run(tables(work), timeline) != len(work.commands):
+    timeline = empty_timeline(len(work.commands), seed=0, inference=0)
+    if run_tables(tables(work), timeline) != len(work.commands):
         raise ValueError("commands wait for each other; expected an order in which all of them can run")
     return timeline.total_cycles
 
 
-def _run(built: Tables, timeline: Timeline) -> int:
+def run_tables(built: Tables, timeline: Timeline) -> int:
     """Pass the columns to the event loop in its order; return the number of finished commands."""
     return run(
         built.cycles,
@@ -92,7 +92,7 @@ def _run(built: Tables, timeline: Timeline) -> int:
     )
 
 
-def _empty(count: int, seed: int, inference: int) -> Timeline:
+def empty_timeline(count: int, seed: int, inference: int) -> Timeline:
     ready, start, issue_end, transfer_start, done = (np.full(count, np.nan) for _ in range(5))
     return Timeline(ready, start, issue_end, transfer_start, done, np.full(count, -1, np.int64), seed, inference)
 

@@ -14,10 +14,10 @@ from ..core.files import read_whole
 from ..core.provenance import Provenance
 from ..core.units import format_ns
 from ..device import Inference, collect
-from ..device.host.pace import Pace
-from ..device.host.pipeline import Pipeline, Progress
-from ..device.host.sampling import Sampling, choose_samples
-from ..device.host.sharing import beside_others, slots_of
+from ..device.host.card import Card
+from ..device.host.pipeline import Progress
+from ..device.host.sampling import Sampling
+from ..device.host.sharing import Slot
 from ..device.host.stage_times import StageSource, decoding_ns, is_decoded
 from ..device.host.statistics import counted, run_statistics
 from ..options import RunOptions
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..decode import LaneIndex
     from ..device.host.inputs import Array
     from ..device.host.outputs import Output
+    from ..device.host.pace import Pace
     from ..device.host.reference import Reference
     from ..recording.trace import Trace
     from .profile_files import ProfileWriter
@@ -142,16 +143,6 @@ def reference_of(loaded: Loaded) -> Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """What a program has of a device: its number in the run, its cores, and who else uses the memory."""
-
-    slots: int  # activations at once, each with cores of its own
-    first_core: int = 0
-    number: int = 0
-    foreign: float = 0.0  # demand of other programs, in activations of this one
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """One profiled inference: when it ran, and what it left on each device."""
 
@@ -160,30 +151,42 @@ class Sample:
 
 
 class Execution:
-    """A program on its simulated device: times of every inference, and captures of those that are asked for."""
+    """A program on its simulated card: times of every inference, and captures of those that are profiled."""
 
-    def __init__(self, loaded: Loaded, options: RunOptions, *, share: Share | None = None) -> None:
-        """`share` is what the program has of the device where others run beside it; None: all of it."""
-        program = loaded.program
-        self.loaded, self.options = loaded, options
-        self.share = share or Share(slots_of(program))
-        self.slots = self.share.slots
-        self.at_once = min(options.activations, self.slots)
-        self.program, cycles = beside_others(program, self.at_once - 1 + self.share.foreign, seed=options.seed)
-        self.pace = Pace(self.program, cycles, seed=options.seed)
-        check_duration(cycles / program.clock_hz, source=printable(program.name))
+    def __init__(self, loaded: Loaded, options: RunOptions, *, card: Card | None = None, number: int = 0) -> None:
+        """`card` has several programs, of which this is one by its number; None: the program has it to itself."""
+        self.loaded, self.options, self.program = loaded, options, loaded.program
+        self.card, self.number = card or Card([loaded.program], options), number
+        check_duration(self.pace.steady_s, source=printable(self.program.name))
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """Where its activations run that are at once, each with cores of its own."""
+        return self.card.slots[self.number]
+
+    @property
+    def at_once(self) -> int:
+        return min(self.options.activations, len(self.slots))
+
+    @property
+    def holds(self) -> float:
+        """Part of the time of an inference after which its cores begin the next."""
+        return self.card.holds[self.number]
+
+    @property
+    def pace(self) -> Pace:
+        return self.card.paces[self.number]
+
+    @property
+    def sampling(self) -> Sampling:
+        """The inferences that are profiled."""
+        return self.card.samplings[self.number]
 
     def times(self, progress: Progress | None = None) -> HostTimes:
-        return Pipeline(
-            self.program,
-            self.options,
-            exec_ticks=self.exec_ticks,
-            slots=self.slots,
-            progress=progress,
-        ).run()
+        return self.card.times(progress)[self.number]
 
     def exec_ticks(self, activation: int, inference: int) -> int:
-        return self.pace.ticks(_number(activation, inference))
+        return self.pace.ticks(self.card.number(self.number, activation, inference))
 
     def lone_latency_ns(self, inference: int) -> int:
         """What the application sees of an inference that has host and device to itself."""
@@ -194,9 +197,9 @@ class Execution:
         return StageSource(self.program, seed=self.options.seed, activation=0)
 
     def capture(self, row: Rows) -> Sample:
-        """One inference in full, on every device."""
+        """A profiled inference in full, on every device."""
         activation, inference = int(row["activation"][0]), int(row["inference"][0])
-        clocked, timeline = self.pace.timeline(_number(activation, inference))
+        clocked, timeline = self.card.timeline(self.number, activation, inference)
         tick = round(int(row["started_ns"][0]) * clocked.stats_hz / 1e9)
         waits = int(row["input_wait_ticks"][0]), int(row["output_wait_ticks"][0])
         ran = Inference(self.loaded.identity, activation, inference, tick, *waits)
@@ -239,16 +242,13 @@ class Execution:
         )
 
 
-def _number(activation: int, inference: int) -> int:
-    return activation << 32 | inference
-
-
 def profile_once(execution: Execution) -> tuple[Sample, Trace]:
-    """The first inference of a run in full: what it left, and devices under the stages of the host."""
+    """The first profiled inference of a run: what it left, and devices under the stages of the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
 
-    rows = execution.times().rows[:1]
+    execution.times()
+    rows = execution.sampling.rows[0][:1]
     sample = execution.capture(rows)
     return sample, merge_traces([host_spans(rows), execution.trace(sample)])
 
@@ -297,19 +297,29 @@ def execute(
     outputs: Mapping[str, Output] | None = None,
     outputs_to: Path | None = None,
     progress: Progress | None = None,
-    share: Share | None = None,
 ) -> RunOutcome:
-    """Run a loaded program, write the files of the profiles asked for, and sum up."""
+    """Run a loaded program that has the card to itself."""
+    return finish(Execution(loaded, options), outputs=outputs, outputs_to=outputs_to, progress=progress)
+
+
+def finish(
+    execution: Execution,
+    *,
+    outputs: Mapping[str, Output] | None = None,
+    outputs_to: Path | None = None,
+    progress: Progress | None = None,
+) -> RunOutcome:
+    """Run, write the files of the profiles asked for, and sum up."""
     from .profile_files import ProfileWriter, write_outputs
 
-    execution = Execution(loaded, options, share=share)
+    loaded, options = execution.loaded, execution.options
     times = execution.times(progress)
-    sampling = choose_samples(times, options)
+    sampling = execution.sampling
     writer = ProfileWriter(execution, times, sampling, options.profile, options.out_dir, progress)
     writer.run()
     kept = {} if writer.interrupted else outputs or {}
     saved, unwritten = write_outputs(outputs_to or options.out_dir, kept)
-    samples = writer.samples or _steady_sample(execution, times)
+    samples = writer.samples or _first_sample(execution)
     return RunOutcome(
         program=loaded.program,
         times=times,
@@ -322,12 +332,12 @@ def execute(
     )
 
 
-def _steady_sample(execution: Execution, times: HostTimes) -> list[dict[str, float]]:
-    """Counters of one inference, where there are any and nothing else was simulated in full."""
+def _first_sample(execution: Execution) -> list[dict[str, float]]:
+    """Counters of one inference, where there are any and no files of profiles are asked for."""
     stats = execution.program.stats
     if stats.level < THREAD_LEVEL or not (stats.ddr or stats.events):
         return []
-    return [counted(execution.program, execution.capture(times.rows[:1]).captures)]
+    return [counted(execution.program, execution.capture(execution.sampling.rows[0][:1]).captures)]
 
 
 def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> list[str]:
@@ -341,7 +351,7 @@ def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> lis
         if execution.program.device_cores is None:
             notes.append("the program does not say how many cores a device has: compile it again to use them all")
         notes.append(
-            f"{execution.program.cores} cores an activation: {execution.slots} run at once, more of them queue"
+            f"{execution.program.cores} cores an activation: {len(execution.slots)} run at once, more of them queue"
         )
     if writer.sampling.note and writer.profiles:
         notes.append(writer.sampling.note)

@@ -17,6 +17,7 @@ from ..core.meaning import LaneRole
 from ..device.host.inputs import Array
 from ..device.host.pipeline import Progress
 from ..device.host.sampling import Sampling
+from ..device.host.sharing import Slot
 from ..device.host.statistics import counted
 from ..program.capture import encode_capture
 from ..program.file_names import latency_name, network_name, output_names, raw_name, stats_name, trace_name
@@ -146,17 +147,16 @@ class ProfileWriter:
 
     @property
     def _number(self) -> int:
-        return self.execution.share.number
+        return self.execution.number
 
     def _keep(self, trace: Trace, activation: int) -> None:
         """Keep a trace for the timeline, on the cores of its activation."""
         if sum(len(kept.spans) for kept in self.traces) + len(trace.spans) > MOST_SPANS:
             self.left_out += 1
             return
-        share, several = self.execution.share, self.execution.options.activations > 1
-        cores = self.execution.program.cores
-        first = share.first_core + activation % share.slots * cores
-        self.traces.append(on_cores(trace, cores, first, f"activation {activation}" if several else ""))
+        slots, several = self.execution.slots, self.execution.options.activations > 1
+        slot = slots[activation % len(slots)]
+        self.traces.append(on_cores(trace, slot, f"activation {activation}" if several else ""))
 
     def _trace(self, rows: Rows) -> None:
         """Host stages above the device; of an uninstrumented program, host stages alone."""
@@ -178,23 +178,26 @@ class ProfileWriter:
         self.written.append(self.folder / name)
 
 
-def on_cores(trace: Trace, cores: int, first: int, owner: str) -> Trace:
-    """The trace of so many cores on those from `first` on; lanes that overlap those of others there are named by their
-    owner.
-    """
+def on_cores(trace: Trace, slot: Slot, owner: str) -> Trace:
+    """The trace on the cores of a slot; lanes that overlap those of others there are named by their owner."""
     from ..decode.spans import core_execution
 
-    renamed = {core_execution(core): core_execution(core + first) for core in range(cores)}
+    cores = {lane.core for lane in trace.lanes if lane.core != NONE}
+    renamed = {core_execution(core): core_execution(core + slot.core) for core in cores}
 
     def named(name: str, core: int, role: LaneRole) -> str:
         return f"{name} {owner}" if owner and (core == NONE or role is LaneRole.MARKER) else name
+
+    def placed(number: int, first: int) -> int:
+        return number if number == NONE else number + first
 
     lanes = tuple(
         lane
         if lane.device == NONE
         else replace(
             lane,
-            core=lane.core if lane.core == NONE else lane.core + first,
+            device=lane.device + slot.device,
+            core=placed(lane.core, slot.core),
             name=named(lane.name, lane.core, lane.role),
         )
         for lane in trace.lanes
@@ -202,7 +205,8 @@ def on_cores(trace: Trace, cores: int, first: int, owner: str) -> Trace:
     counters = tuple(
         replace(
             track,
-            core=track.core if track.core == NONE else track.core + first,
+            device=placed(track.device, slot.device),
+            core=placed(track.core, slot.core),
             name=named(track.name, track.core, LaneRole.UNKNOWN),
         )
         for track in trace.counters

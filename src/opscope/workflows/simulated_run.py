@@ -62,14 +62,14 @@ def range_ns(
     Activations that run at once share the memory at both ends, too, as many as in the execution with typical figures.
     Nothing is faster than the peaks of the machine, of which the model's error knows nothing.
     """
-    from ..device.host.sharing import beside_others
+    from ..device.host.card import Card
     from ..program.least_time import least_seconds
 
     found, least = [], [least_seconds(typical.program) * 1e9]
     for corner in (Corner.FAST, Corner.SLOW):
         program, _ = compiler.compile(target, compile_options(options), corner=corner, timed_only=True)
-        _, cycles = beside_others(program, typical.at_once - 1, seed=options.seed)
-        found.append(cycles / program.clock_hz * 1e9)
+        (pace,) = Card([program], part_of(RunOptions, options)).paces
+        found.append(pace.cycles / program.clock_hz * 1e9)
         least.append(least_seconds(program) * 1e9)
     usual = typical.pace.cycles / typical.program.clock_hz * 1e9
     low, high = range_with(target.model_error, usual, found)
@@ -85,8 +85,14 @@ def with_range(totals: Summary, low: int, high: int) -> Summary:
 
 
 def execution_of(loaded: Loaded, options: ProfileOptions) -> Execution:
-    """A program on its device, with what the options of a profile say of a run."""
-    return Execution(loaded, part_of(RunOptions, options))
+    """A program on its device, with what the options of a profile say of a run.
+
+    One sample alone is of the steady time: what it would draw, some percent more or less, says nothing of the others.
+    """
+    from ..device.variation import without_spread
+
+    program = loaded.program if options.num_samples > 1 else without_spread(loaded.program)
+    return Execution(replace(loaded, program=program), part_of(RunOptions, options))
 
 
 def run_program(program: Program, options: ProfileOptions, *, step: Tell) -> Recording:
@@ -99,16 +105,16 @@ def record_run(execution: Execution, *, step: Tell) -> Recording:
     """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
-    from ..device.host.sampling import choose_samples
 
     program, times = execution.loaded.program, execution.times()
-    rows = choose_samples(times, execution.options).rows[0]
+    rows = execution.sampling.rows[0]
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
     totals = _with_host([summary for _, summary in decoded], times.rows)
-    if totals.throughput_per_s is not None:  # of the card: activations with cores of their own run at once
-        totals = replace(totals, throughput_per_s=totals.throughput_per_s * execution.at_once)
+    if totals.throughput_per_s is not None:  # of the card: activations with cores of their own, and stages, run at once
+        at_once = execution.at_once / execution.holds
+        totals = replace(totals, throughput_per_s=totals.throughput_per_s * at_once)
     return recording_of(program, trace, totals, numbers=tuple(int(number) for number in rows["inference"]))
 
 

@@ -11,9 +11,12 @@ import pytest
 
 from opscope import api
 from opscope.cli import main
+from opscope.device.variation import without_spread
 from opscope.machine import catalogue as targets
+from opscope.program.program_file import decode_program, encode_program
 from opscope.recording.folder_reader import read_run
 from opscope.recording.trace import SpanKind
+from opscope.simulation import simulate
 from opscope.zoo import Recipe, make
 
 FILES = {
@@ -104,6 +107,8 @@ def test_it_is_the_same_inference_that_compile_run_and_opstats_show(run: Path, m
     build, stats = tmp_path / "build", tmp_path / "stats"
     stats.mkdir()
     api.compile_model(model, "aic100-std", build, cores=2, stats_level=70, ddr_stats=True)
+    file = build / "programqpc.bin"  # of `run`, every inference draws its time; what `profile` shows is the steady one
+    file.write_bytes(encode_program(without_spread(decode_program(file.read_bytes(), source="build"))))
     api.run(build, num_iter=10, set_size=1, profile=["raw_device_stats"], out_dir=stats)
     api.opstats(build / "programqpc.bin", stats, run=tmp_path / "long")
     assert api.what_if_run(tmp_path / "long", ["precision=i8"])[1].info.cores == 2  # it keeps the cores it had
@@ -348,3 +353,13 @@ def test_only_a_simulated_profile_loads_compiler_and_device(model: Path, tmp_pat
 
 def test_two_runs_are_compared_without_readers_of_models(run: Path) -> None:
     assert "readers" not in loaded_by("compare", run, run)
+
+
+def test_one_profiled_inference_takes_the_steady_time_and_throughput_is_of_it(run: Path, model: Path) -> None:
+    summary = read_run(run).summary
+    program = api.compile_model(model, "aic100-std", cores=2, stats_level=70, ddr_stats=True).program
+    assert program.simulation["inference_spread"] > 0
+    steady_ns = simulate(program).total_cycles / program.clock_hz * 1e9
+    assert summary.latency.value_ns == pytest.approx(steady_ns, abs=1e9 / program.stats_hz)  # a whole number of ticks
+    assert summary.latency.value_ns is not None
+    assert summary.throughput_per_s == pytest.approx((summary.batch or 0) * 1e9 / summary.latency.value_ns)

@@ -82,7 +82,7 @@ def _figures(row: Published, program: Program) -> tuple[float, ...]:
     if row.figure in (Figure.DEVICE, Figure.TOKENS):
         return (program.batch / seconds if row.figure.is_rate else seconds,)
     alone = row.figure is Figure.LATENCY
-    options = RunOptions(activations=row.instances, set_size=1 if alone else row.set_size, num_iter=100)
+    options = RunOptions(activations=row.instances * row.devices, set_size=1 if alone else row.set_size, num_iter=100)
     times = Execution(loaded_from(program, Path()), options).times()
     if alone:
         spans = between(times.rows, "channel_ns", "completed_ns"), times.latencies_ns()
@@ -90,7 +90,7 @@ def _figures(row: Published, program: Program) -> tuple[float, ...]:
         return card, seconds, application
     rate = run_statistics(program, times, ()).inferences_per_s
     assert rate is not None
-    return (rate * row.devices / row.per_sample,)
+    return (rate / row.per_sample,)
 
 
 def estimated(row: Published, model: Path) -> Ours:

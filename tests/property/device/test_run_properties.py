@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.device.host.pipeline import Pipeline
+from opscope.device.host.pipeline import Guest, Pipeline
 from opscope.device.host.sampling import choose_samples
 from opscope.options import RunOptions
 from opscope.recording.host_times import INFERENCE, HostTimes
@@ -37,7 +37,8 @@ def times_of(options: RunOptions, host: dict[str, float], most: int, slots: int)
     def exec_ticks(activation: int, inference: int) -> int:
         return (activation * 7919 + inference * 104729 + 1) % (most + 1)
 
-    return Pipeline(program, options, exec_ticks=exec_ticks, slots=slots).run()
+    (times,) = Pipeline([Guest(program, slots, exec_ticks)], options).run()
+    return times
 
 
 @given(runs, host_us, ticks, st.integers(1, 4))

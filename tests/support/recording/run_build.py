@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from opscope.core.meaning import Carries, Does
-from opscope.device.host.pipeline import Pipeline
+from opscope.device.host.pipeline import Guest, Pipeline
 from opscope.options import RunOptions
 from opscope.program.program import COMMAND, Channel, Group, MemoryInfo, MemoryMetrics, Program, StatsOptions
 from opscope.recording.folder_writer import RunFolder, write_part
@@ -76,7 +76,8 @@ def program_of(
 def run_of(options: RunOptions, *, program: Program | None = None, slots: int = 1, ticks: int = 19_200) -> HostTimes:
     """A run on a device that always takes so many ticks: 1 ms unless said."""
     chosen = program or program_of()
-    return Pipeline(chosen, options, exec_ticks=lambda activation, inference: ticks, slots=slots).run()
+    (times,) = Pipeline([Guest(chosen, slots, lambda activation, inference: ticks)], options).run()
+    return times
 
 
 def rows_of(*starts_ns: int, activation: int = 0) -> Rows:

@@ -8,11 +8,11 @@ from ...recording.finding import LawCheck
 from ..run_analysis import RunAnalysis
 from .amounts import AMOUNTS
 from .arithmetic import macs_within_peak
-from .bandwidth import bytes_within_peak
+from .bandwidth import bytes_within_peak, counters_within_peak
 from .conservation import CONSERVATION
 from .window import busy_within_wall
 
-PHYSICS = (bytes_within_peak, macs_within_peak, busy_within_wall, *AMOUNTS)
+PHYSICS = (bytes_within_peak, counters_within_peak, macs_within_peak, busy_within_wall, *AMOUNTS)
 LAWS: tuple[Callable[[RunAnalysis], Iterator[LawCheck]], ...] = (*CONSERVATION, *PHYSICS)
 
 

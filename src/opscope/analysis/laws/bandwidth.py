@@ -20,6 +20,8 @@ from ...recording.run import Run
 from ...recording.trace import SpanKind
 from ..run_analysis import RunAnalysis
 from ..timeline.intervals import union
+from ..totals.bandwidths import track_name
+from .conservation import NEAR
 from .window import NO_PEAKS, Window
 
 _UNTOLD = "the run does not tell when bytes were on their way"
@@ -83,6 +85,36 @@ def bytes_within_peak(analysis: RunAnalysis) -> Iterator[LawCheck]:
             yield _rate_law(run, shared, own.fastest(window.tick_ns), peak)
             if shared.is_memory:
                 yield _latency_law(run, shared, own.most_bytes() / peak * 1e9, window)
+
+
+def counters_within_peak(analysis: RunAnalysis) -> Iterator[LawCheck]:
+    """No memory is faster at any time than its peak, as all its counters of bytes per second tell it together."""
+    run, window = analysis.run, Window.of(analysis)
+    for shared in _peaks(run) if window is not None else ():
+        names = {track_name(run.routes[route].name) for route in shared.routes}
+        most = _most_at_once(run, names) if shared.is_memory and not shared.per_core else None
+        if window is not None and most is not None:
+            peak = shared.rate.per_second(window.clock_hz) / 1e9
+            words = f"{most:,.1f} and {peak:,.1f} GB/s"
+            yield LawCheck(f"{shared.name} bandwidth over time ≤ peak", most <= peak * (1 + NEAR), words)
+
+
+def _most_at_once(run: Run, names: set[str]) -> float | None:
+    """The largest sum of the counters of these names on one device; None: there are none."""
+    found: list[float] = []
+    samples, devices = run.trace.samples, {track.device for track in run.trace.counters}
+    for device in sorted(devices):
+        chosen = [n for n, t in enumerate(run.trace.counters) if t.device == device and t.name in names]
+        own = samples[np.isin(samples["counter"], chosen)]
+        moments = np.unique(own["time_ns"])
+        total = np.zeros(len(moments))
+        for number in chosen:
+            steps = own[own["counter"] == number]
+            steps = steps[np.argsort(steps["time_ns"], kind="stable")]
+            place = np.searchsorted(steps["time_ns"], moments, side="right")
+            total += np.append(0.0, steps["value"])[place]
+        found += [float(total.max())] if len(moments) else []
+    return max(found, default=None)
 
 
 def _peaks(run: Run) -> list[_Shared]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,23 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.columns import Numbers
-from ...recording.trace import COUNTER, NONE, CounterTrack, Trace
-from ..timeline.intervals import total_between
+from ...recording.trace import COUNTER, CounterTrack, Trace
+from .bandwidths import Found, bandwidths
 from .memory import Residency
 from .work import InferenceWork
 
 FREQUENCY_TICKS = 2048  # so many ticks of work give the clock to better than 0.1 %
-BANDWIDTH_POINTS = 500
 MOST_POINTS = 2000  # of one counter
-
-Found = Iterator[tuple[CounterTrack, Numbers, npt.NDArray[np.float64]]]
 
 
 def with_counters(work: InferenceWork, held: Residency) -> Trace:
     """The trace with the counters that can be read off it."""
     tracks: list[CounterTrack] = []
     blocks = []
-    for track, times, values in (*_frequencies(work), *_bandwidths(work), *_residencies(work, held)):
+    for track, times, values in (*_frequencies(work), *bandwidths(work), *_residencies(work, held)):
         block = np.zeros(len(times), COUNTER)
         block["counter"], block["time_ns"], block["value"] = len(tracks), times, values
         tracks.append(track)
@@ -51,24 +47,6 @@ def _frequencies(work: InferenceWork) -> Found:
             first = rows[np.searchsorted(stretch, used)]
             megahertz = cycles[used] / ticks[used] * program.stats_hz / 1e6
             yield CounterTrack(*divmod(number, program.cores), "Freq", "MHz"), part.start[first], megahertz
-
-
-def _bandwidths(work: InferenceWork) -> Found:
-    """Bytes in flight to and from outer memory, averaged over equal windows of the inference."""
-    index, program, windows = work.index, work.index.program, work.windows
-    if not windows or not len(work.transfers):
-        return
-    begin, end = min(start for start, _ in windows.values()), max(end for _, end in windows.values())
-    edges = np.unique(np.linspace(begin, max(end, begin + 1), BANDWIDTH_POINTS + 1).astype(np.int64))
-    devices = index.core[work.transfers.command] // program.cores
-    for device in np.unique(devices).tolist():
-        for number, route in enumerate(program.routes):
-            if route.carries.is_outer:
-                chosen = (devices == device) & (index.route[work.transfers.command] == number)
-                part = work.transfers.where(chosen)
-                amount = total_between(edges, part.start, part.end, index.moved_bytes[part.command])
-                rate = np.append(np.maximum(amount, 0.0) / np.diff(edges), 0.0)
-                yield CounterTrack(device, NONE, f"{route.name} bandwidth", "GB/s"), edges, rate
 
 
 def _residencies(work: InferenceWork, held: Residency) -> Found:

@@ -215,12 +215,12 @@ class InferenceWork:
             transfers=commands.where(slice(ends[0], ends[2])),
             commands=commands,
             network=network,
-            in_turn=_in_turn(network, index),
+            in_turn=in_turn(network, index),
             windows=_windows(trace),
         )
 
 
-def _in_turn(part: SpanColumns, index: ProgramIndex) -> SpanColumns:
+def in_turn(part: SpanColumns, index: ProgramIndex) -> SpanColumns:
     """Commands, with transfers of one queue one after the other: time is of the one that began first.
 
     Operands that are read ahead are on their way together, and each of them nearly all of the time.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from math import floor
 
 from ...program.clock import at_clock
@@ -24,20 +23,25 @@ _ALIKE = 1 + 1e-9  # times that differ by rounding alone
 class Pace:
     """The times of a program's inferences, for one seed."""
 
-    def __init__(self, program: Program, steady_cycles: float, *, seed: int) -> None:
-        """`steady_cycles` are those of an inference at the nominal clock."""
+    def __init__(self, program: Program, steady_cycles: float, fastest_s: float, *, seed: int) -> None:
+        """Cycles are of an inference at the nominal clock, seconds of one at the fastest of all.
+
+        Both are beside whatever runs at the same time: where that has a memory busy, a faster clock gains nothing.
+        """
         self.program, self.cycles, self.seed = program, steady_cycles, seed
+        self.steady_s = steady_cycles / program.clock_hz
+        self.fastest_s = min(fastest_s, self.steady_s)
 
     def ticks(self, number: int) -> int:
         """Ticks of an inference, counted as the device does, so that captures agree with it."""
-        factor = self._factor(number)
+        factor = self.factor(number)
         if factor >= 1.0:
             return floor(self.cycles * (self.program.stats_hz / (self.program.clock_hz / factor)))
         return floor(self._seconds(factor) * self.program.stats_hz)
 
     def timeline(self, number: int) -> tuple[Program, Timeline]:
-        """One inference in full, and the program at the clock that its cycles are of."""
-        factor = self._factor(number)
+        """One inference in full that nothing runs beside, and the program at the clock that its cycles are of."""
+        factor = self.factor(number)
         if factor >= 1.0:
             clocked = replace(self.program, clock_hz=self.program.clock_hz / factor)
             return clocked, simulate(clocked, seed=self.seed, inference=number)
@@ -60,7 +64,8 @@ class Pace:
         for each in (factor, least_factor(self.program)):
             yield at_clock(self.program, 1.0 / each)
 
-    def _factor(self, number: int) -> float:
+    def factor(self, number: int) -> float:
+        """The time of an inference as a multiple of the steady one, were all of it on the core clock."""
         return vary(self.program, seed=self.seed, inference=number)
 
     def _seconds(self, factor: float) -> float:
@@ -69,11 +74,5 @@ class Pace:
         With an order of events that stays, time is a convex function of the clock, the longest of paths each of which
         is a sum of cycles and seconds: what lies between two points of it is no faster than what the device can do.
         """
-        nominal = self.cycles / self.program.clock_hz
         share = (1.0 - factor) / (1.0 - least_factor(self.program))
-        return nominal + share * (min(self._fastest_seconds, nominal) - nominal)
-
-    @cached_property
-    def _fastest_seconds(self) -> float:
-        program = at_clock(self.program, 1.0 / least_factor(self.program))
-        return simulate(program, seed=self.seed).total_cycles / program.clock_hz
+        return self.steady_s + share * (self.fastest_s - self.steady_s)

@@ -1,11 +1,12 @@
-"""Program → HostTimes: discrete-event simulation of inferences passing through the host and the device.
+"""Programs → HostTimes: discrete-event simulation of inferences passing through the host and the card.
 
-An activation keeps `set_size` inferences in flight; when one returns to the application, the next is enqueued. Runtime
-threads pre-process and submit inferences, and post-process results, first come, first served. What an activation
-submits reaches the device in that order. All activations share the link, each way one transfer after the other; inputs
-of the next inference are transferred while the device computes (double buffering). Each activation has its own slot of
-cores while there are enough slots; beyond that, activations share slots (activation modulo slots), first come, first
-served. Time begins when all of them are set up and hold the weights that stay.
+An activation keeps `set_size` inferences in flight; when one returns to the application, the next is enqueued.
+Runtime threads pre-process and submit inferences, and post-process results, first come, first served. What an
+activation submits reaches the device in that order. All activations of all programs share the links, one to each
+device, each way one transfer after the other; inputs of the next inference are transferred while the device computes
+(double buffering). Each activation has its own slot of cores while its program has enough slots; beyond that,
+activations share slots (activation modulo slots), first come, first served. Time begins when all of them are set up
+and hold the weights that stay.
 
     application   enqueue ─▶ … ──────────────────────────────────────────────────────────────────▶ dequeue
     runtime thread          preprocess, submit                              completion, postprocess
@@ -15,7 +16,8 @@ served. Time begins when all of them are set up and hold the weights that stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from math import ceil
@@ -48,47 +50,67 @@ class _Event(IntEnum):
     REQUESTS = 7  # the application has its next one ready
 
 
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A program on the card: its slots, and how long its inferences take there."""
+
+    program: Program
+    slots: int
+    exec_ticks: ExecTicks  # activations are counted over all programs
+    links: Sequence[int] = ()  # of each slot, the device whose link to the host it has; none: one for all
+    holds: float = 1.0  # part of that time after which its slot can begin the next: stages of a pipeline go on at once
+
+
 class Pipeline:
-    """One run: takes the device time of each inference and returns the time of every stage."""
+    """One run: takes the device time of each inference and returns the time of every stage.
+
+    Every program has as many activations; those of the second are counted behind those of the first.
+    """
 
     def __init__(
         self,
-        program: Program,
+        guests: Sequence[Guest],
         options: RunOptions,
         *,
-        exec_ticks: ExecTicks,
-        slots: int,
+        begins_ns: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.options = options
-        self.exec_ticks = exec_ticks
-        self.stats_hz = program.stats_hz
-        self.slots = slots
-        self.progress = progress
-        activations = range(options.activations)
-        self.stages = [StageSource(program, seed=options.seed, activation=a) for a in activations]
+        """`begins_ns` says when each activation makes its first requests; None: all at once."""
+        self.options, self.guests, self.progress = options, guests, progress
+        self.guest_of = [guest for guest in guests for _ in range(options.activations)]
+        self.places = [
+            (number, activation % guest.slots)
+            for number, guest in enumerate(guests)
+            for activation in range(options.activations)
+        ]
+        self.begins_ns = begins_ns or [0] * len(self.places)
+        self.stages = [
+            StageSource(guest.program, seed=options.seed, activation=a) for a, guest in enumerate(self.guest_of)
+        ]
         self.threads = [
-            [0] * options.threads for _ in activations
+            [0] * options.threads for _ in self.places
         ]  # per activation, a heap of the times at which threads become free
-        self.slot_free = [0] * slots  # ticks
-        self.enqueued = [0] * options.activations
+        self.slot_free = dict.fromkeys(self.places, 0)  # ticks
+        self.enqueued = [0] * len(self.places)
         # When the last inference of each activation was put on its channel, reached the device, and came back from it.
-        self.queued, self.arrived, self.completed = ([-1] * options.activations for _ in range(3))
-        self.link_in_free = self.link_out_free = 0
+        self.queued, self.arrived, self.completed = ([-1] * len(self.places) for _ in range(3))
+        self.link_of = [
+            guest.links[slot] if guest.links else 0 for guest, (_, slot) in zip(self.guest_of, self.places, strict=True)
+        ]
+        self.link_in_free = dict.fromkeys(self.link_of, 0)
+        self.link_out_free = dict.fromkeys(self.link_of, 0)
         self.events: list[tuple[int, _Event, int, int]] = []
         self.open: dict[tuple[int, int], tuple[StageTimes, list[int]]] = {}
-        decoded = is_decoded(program, options)
-        self.samples_left = [options.num_samples if decoded else 0] * options.activations  # to be decoded on the host
+        self.samples_left = [self._decoded(guest.program) for guest in self.guest_of]  # to be decoded on the host
         self.decoding: dict[tuple[int, int], int] = {}  # inference → how long the host then decodes it
-        self.decoding_ns = [decoding_ns(program, is_first=is_first) for is_first in (False, True)]
         self.ran: dict[tuple[int, int], tuple[int, int]] = {}  # ticks on the device, and that it waited for inputs
         self.rows: list[tuple[int, ...]] = []
 
-    def run(self) -> HostTimes:
-        """Process events in time order until no inference is in flight."""
-        for activation in range(self.options.activations):
+    def run(self) -> list[HostTimes]:
+        """Process events in time order until no inference is in flight; return the times of every program."""
+        for activation, begin_ns in enumerate(self.begins_ns):
             for _ in range(min(self.options.set_size, self.options.limit)):
-                self._enqueue(activation, 0)
+                self._enqueue(activation, begin_ns)
         heapify(self.events)
         while self.events:
             now, event, activation, inference = heappop(self.events)
@@ -98,7 +120,17 @@ class Pipeline:
         rows = np.array(self.rows, INFERENCE)
         rows.sort(order=("activation", "inference"))
         _count_queues(rows)
-        return HostTimes(rows, self.stats_hz, self.slots)
+        return [self._times_of(number, guest, rows) for number, guest in enumerate(self.guests)]
+
+    def _times_of(self, number: int, guest: Guest, rows: Rows) -> HostTimes:
+        """The rows of one program, with activations of its own numbers."""
+        own = rows[rows["activation"] // self.options.activations == number]
+        own["activation"] %= self.options.activations
+        return HostTimes(own, guest.program.stats_hz, guest.slots)
+
+    def _decoded(self, program: Program) -> int:
+        """How many samples of an activation the host decodes."""
+        return self.options.num_samples if is_decoded(program, self.options) else 0
 
     def _step(self, now: int, event: _Event, activation: int, inference: int) -> None:
         if event is _Event.ENQUEUED:
@@ -132,7 +164,8 @@ class Pipeline:
         """Note an inference whose profile the host decodes, as `choose_samples` will choose it."""
         options, left = self.options, self.samples_left[activation]
         if left and inference >= options.start_iter and now >= options.start_delay * 1e6:
-            self.decoding[activation, inference] = self.decoding_ns[left == options.num_samples]
+            program, is_first = self.guest_of[activation].program, left == options.num_samples
+            self.decoding[activation, inference] = decoding_ns(program, is_first=is_first)
             self.samples_left[activation] -= 1
 
     def _submit(self, now: int, activation: int, inference: int) -> None:
@@ -154,8 +187,9 @@ class Pipeline:
     def _send(self, now: int, activation: int, inference: int) -> None:
         """Transfer the inputs to the device."""
         stages, times = self.open[activation, inference]
-        self.link_in_free = max(now, self.link_in_free) + self.stages[activation].link_in_ns
-        arrived = max(self.link_in_free + stages.link_in, self.arrived[activation] + 1)
+        link = self.link_of[activation]
+        self.link_in_free[link] = max(now, self.link_in_free[link]) + self.stages[activation].link_in_ns
+        arrived = max(self.link_in_free[link] + stages.link_in, self.arrived[activation] + 1)
         self.arrived[activation] = arrived
         times.append(arrived)
         heappush(self.events, (arrived, _Event.ARRIVES, activation, inference))
@@ -163,11 +197,11 @@ class Pipeline:
     def _execute(self, now: int, activation: int, inference: int) -> None:
         """Run on the activation's slot as soon as it is free."""
         _, times = self.open[activation, inference]
-        slot = activation % self.slots
-        free, ticks = self.slot_free[slot], self.exec_ticks(activation, inference)
-        start = max(self._tick(now), free)  # the device starts at a tick of its timer
-        self.slot_free[slot] = start + ticks
-        started, ended = (round(tick * 1e9 / self.stats_hz) for tick in (start, start + ticks))
+        guest, slot = self.guest_of[activation], self.places[activation]
+        stats_hz, free, ticks = guest.program.stats_hz, self.slot_free[slot], guest.exec_ticks(activation, inference)
+        start = max(ceil(now * stats_hz / 1e9), free)  # the device starts at a tick of its timer
+        self.slot_free[slot] = start + ceil(ticks * guest.holds)
+        started, ended = (round(tick * 1e9 / stats_hz) for tick in (start, start + ticks))
         times += (started, ended)
         self.ran[activation, inference] = ticks, start - free
         heappush(self.events, (ended, _Event.ENDS, activation, inference))
@@ -175,8 +209,9 @@ class Pipeline:
     def _bring(self, now: int, activation: int, inference: int) -> None:
         """Transfer the outputs to the host, whose runtime then hears of it."""
         stages, times = self.open[activation, inference]
-        self.link_out_free = max(now, self.link_out_free) + self.stages[activation].link_out_ns
-        completed = max(self.link_out_free + stages.link_out, self.completed[activation] + 1)
+        link = self.link_of[activation]
+        self.link_out_free[link] = max(now, self.link_out_free[link]) + self.stages[activation].link_out_ns
+        completed = max(self.link_out_free[link] + stages.link_out, self.completed[activation] + 1)
         self.completed[activation] = completed
         times.append(completed)
         heappush(self.events, (completed + stages.completion, _Event.RETURNS, activation, inference))
@@ -212,15 +247,11 @@ class Pipeline:
         heappush(self.threads[activation], start + busy)
         return start
 
-    def _tick(self, ns: int) -> int:
-        """Return the first tick at or after a time."""
-        return ceil(ns * self.stats_hz / 1e9)
-
     def _share(self, now: int) -> tuple[int, int]:
         """Return progress as (done, total): inferences, or percent of the time if the number is not known."""
         if self.options.num_iter is None and self.options.time is not None:
             return min(99, int(100 * now / self.options.end_ns)), 100
-        return len(self.rows), self.options.limit * self.options.activations
+        return len(self.rows), self.options.limit * len(self.places)
 
 
 def _count_queues(rows: Rows) -> None:

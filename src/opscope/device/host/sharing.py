@@ -1,78 +1,75 @@
-"""How activations share a device: slots of cores, and the bandwidth left of routes that all cores use."""
+"""Who runs where on a card: every activation at once has cores of its own, on the devices that its program is for."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-
-from ...core.errors import printable
+from ...core.errors import UsageError, printable
 from ...program.check import fault
-from ...program.program import NO_ROUTE, Program
-from ...simulation import simulate
-
-_CLOSE = 0.02  # of the time: ends of the search are no farther apart
+from ...program.program import Program
 
 
-def slots_of(program: Program) -> int:
-    """Return how many activations run at the same time on a device, each with its own cores.
+class Slot(NamedTuple):
+    """Cores that one activation at a time has to itself."""
 
-    One where the program does not say what its device has: activations take turns then.
+    device: int  # the first of those of its program
+    core: int  # the first, on each of them
+
+
+def share_card(programs: Sequence[Program], activations: int) -> list[tuple[Slot, ...]]:
+    """The slots of every program: of one, all that the card has; of several, as many as their activations need.
+
+    Each gets one, then one more in turn while cores are left, where most of them are. Where no program says what its
+    device has, each has one slot beside the others, and activations take turns.
     """
-    have = program.device_cores
-    if have is None:
-        return 1
-    if not 1 <= program.cores <= have:
-        raise fault(program, f"compiled for {program.cores} cores a device; {printable(program.target)} has {have}")
-    return have // program.cores
+    have, groups = _cores_of(programs), _groups_of(programs)
+    free, turns = [have] * groups, [list[int]() for _ in programs]  # of each program, the group of every slot
+    for turn in range(activations if len(programs) > 1 else have * groups):
+        given = [_give(program, free, own) for program, own in zip(programs, turns, strict=True)]
+        if turn == 0 and not all(given):
+            wanted = " and ".join(str(program.cores) for program in programs)
+            raise UsageError(f"programs of {wanted} cores: the device has {have}; expected no more together")
+        if not any(given):
+            break
+    next_core = [0] * groups
+    return [_side_by_side(program, own, next_core) for program, own in zip(programs, turns, strict=True)]
 
 
-def beside_others(program: Program, others: float, *, seed: int) -> tuple[Program, float]:
-    """Return the program with the bandwidth it gets while others like it run on the same device, and its cycles.
-
-    The others are slowed down as this one is, and demand less of every shared route than they would alone: sought is
-    the time at which what they leave makes this one take as long. It is longer than that of the program alone, and
-    shorter than it would be beside others that demand as much as if each were alone. Of the two ends of the search the
-    one counts where this program is no faster than it takes the others to be: together they get no more than there is.
-    """
-    least = simulate(program, seed=seed).total_cycles
-    if not others or not least:
-        return program, least
-    found = _beside(program, least, others)
-    cycles = most = simulate(found, seed=seed).total_cycles
-    while most > (1 + _CLOSE) * least:
-        middle = (least + most) / 2
-        tried = _beside(program, middle, others)
-        taken = simulate(tried, seed=seed).total_cycles
-        if taken < middle:
-            most = middle
-        else:
-            least, found, cycles = middle, tried, taken
-    return found, cycles
+def _give(program: Program, free: list[int], turns: list[int]) -> bool:
+    """Give a program one more slot where most cores are left; False: there is no room."""
+    group = free.index(max(free))
+    if free[group] < program.cores:
+        return False
+    turns.append(group)
+    free[group] -= program.cores
+    return True
 
 
-def _beside(program: Program, cycles: float, others: float) -> Program:
-    """Return the program with what others leave of every shared route while each of them takes so many cycles.
+def _side_by_side(program: Program, turns: Sequence[int], next_core: list[int]) -> tuple[Slot, ...]:
+    """The slots of a program on each group of devices one behind the other, behind those of programs before it."""
+    found = []
+    for group in turns:
+        found.append(Slot(group * program.devices, next_core[group]))
+        next_core[group] += program.cores
+    return tuple(found)
 
-    They take their mean demand. This one gets the rest, but at least an equal share.
-    """
-    table, moved = program.commands, np.zeros(len(program.routes))
-    moves = table["route"] != NO_ROUTE
-    np.add.at(moved, table["route"][moves], table["moved_bytes"][moves].astype(np.float64))
 
-    def remaining(rate: float, numbers: list[int]) -> float:
-        demand = float(moved[numbers].sum()) / program.devices / cycles
-        return max(rate - others * demand, rate / (others + 1))
+def _cores_of(programs: Sequence[Program]) -> int:
+    """Cores of each of the devices that all programs are compiled for."""
+    targets = list(dict.fromkeys((program.target, program.devices) for program in programs))
+    if len(targets) > 1:
+        words = " and ".join(f"{devices} × {printable(name)}" for name, devices in targets)
+        raise UsageError(f"programs for {words}; expected programs for the same devices to run at once")
+    for program in programs:
+        have = program.device_cores
+        if have is not None and not 1 <= program.cores <= have:
+            raise fault(program, f"compiled for {program.cores} cores a device; {printable(program.target)} has {have}")
+    known = [program.device_cores for program in programs if program.device_cores is not None]
+    return min(known, default=sum(program.cores for program in programs))
 
-    routes = [
-        replace(route, bytes_per_cycle=remaining(route.bytes_per_cycle, [number]))
-        for number, route in enumerate(program.routes)
-    ]
-    pools, memories = program.pool_of_routes(), list(program.memories)
-    for pool in sorted(set(pools)):
-        numbers = [number for number, own in enumerate(pools) if own == pool]
-        if len(numbers) > 1:
-            left = remaining(program.pool_rate(pool), numbers)
-            memory = program.routes[pool].memory
-            memories[memory] = replace(memories[memory], bytes_per_cycle=left)
-    return replace(program, routes=tuple(routes), memories=tuple(memories))
+
+def _groups_of(programs: Sequence[Program]) -> int:
+    """How often the devices of a program are on the card; once where no program says how many there are."""
+    known = [program.card_devices for program in programs if program.card_devices is not None]
+    return max(1, min(known, default=1) // programs[0].devices)

@@ -307,8 +307,8 @@ def test_a_program_is_slower_beside_others_that_read_memory(tmp_path: Path) -> N
     from opscope.workflows.execution import run_program
     from opscope.workflows.programs_together import run_programs
 
-    body = graph([helper.make_node("Relu", ["x"], ["y"])], [value("x", [4096, 4096])], [value("y", [4096, 4096])])
-    path = save(tmp_path, model(body))
+    path = tmp_path / "fc.onnx"
+    assert run("zoo", "fc", "--features", 4096, "--units", 16384, "-o", path) == 0  # its weights are read every time
     api.compile_model(path, "aic100-std", tmp_path / "a", cores=7)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     options = RunOptions(num_iter=4, out_dir=tmp_path)
@@ -321,3 +321,29 @@ def test_a_program_is_slower_beside_others_that_read_memory(tmp_path: Path) -> N
         assert executed.average is not None
         assert before is not None
         assert executed.average > 1.3 * before
+
+
+def test_programs_that_do_not_fit_the_memory_together_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from opscope.core.errors import UsageError
+    from opscope.options import RunOptions
+    from opscope.program.bounds import Bounds, Holding
+    from opscope.program.program_file import decode_program, encode_program
+    from opscope.workflows.programs_together import run_programs
+
+    path = tmp_path / "kws.onnx"
+    assert run("zoo", "kws-cnn", "-o", path) == 0
+    assert run("compile", path, "--target", "aic100-std", "--cores", 2, "-o", tmp_path / "a") == 0
+    file = tmp_path / "a" / "programqpc.bin"
+    program = decode_program(file.read_bytes(), source="a")
+    large = Bounds(holdings=(Holding("DDR", 0, 7 * 2**30, 2**30, 0, 16 * 2**30),))
+    file.write_bytes(encode_program(replace(program, bounds=large)))
+    options = RunOptions(num_iter=2, out_dir=tmp_path)
+    assert len(run_programs([tmp_path / "a"] * 2, options)) == 2
+    with pytest.raises(UsageError) as error:
+        run_programs([tmp_path / "a"] * 3, options)
+    assert str(error.value).startswith(
+        f"{program.target}: 3 programs need 24.00 GB of DDR (21.00 GB of constants, 3.00 GB of inputs and outputs) "
+        "together; it has 16.00 GB; expected programs that fit it together"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from opscope.analysis.laws import PHYSICS
@@ -14,7 +15,7 @@ from opscope.program.program import OpInfo
 from opscope.recording.finding import LawCheck
 from opscope.recording.run import Run
 from opscope.recording.summary import LaneTotal, Latency, MemoryTotal, RouteTotal, Summary
-from opscope.recording.trace import NONE, Lane, SpanKind
+from opscope.recording.trace import COUNTER, NONE, CounterTrack, Lane, SpanKind
 from support.recording.analyse_build import DMA, HVX, Command, Span, check_laws, run_of, total
 
 WRITES, EXECUTION = Lane(0, 0, "HVX DMA DDR write"), Lane(0, 0, "Execution")
@@ -240,3 +241,21 @@ def test_bytes_of_a_memory_take_their_time_at_its_peak_where_no_route_is_known()
     assert found(1_030_000_000)[law].holds is False
     assert found(1_030_000_000)[law].detail == "14,100,000 and 20,196,078 ns, for 1,030,000,000 bytes at 51.0 GB/s"
     assert found(None)["latency ≥ bytes ÷ peak"].holds is None
+
+
+def with_counters(run: Run, *rates: tuple[str, float]) -> Run:
+    """Bytes per second of routes, in GB/s, from the beginning to the end."""
+    tracks = tuple(CounterTrack(0, NONE, f"{route} bandwidth", "GB/s") for route, _ in rates)
+    samples = np.zeros(2 * len(rates), COUNTER)
+    samples["counter"] = np.repeat(np.arange(len(rates)), 2)
+    samples["time_ns"] = [0, 1000] * len(rates)
+    samples["value"] = [value for _, rate in rates for value in (rate, 0.0)]
+    return replace(run, trace=replace(run.trace, counters=tracks, samples=samples))
+
+
+def test_reads_and_writes_over_time_are_together_within_the_peak_of_their_memory() -> None:
+    law = "DDR bandwidth over time ≤ peak"
+    assert law not in physical(lawful())
+    held = physical(with_counters(lawful(), ("DDR read", 10.0), ("DDR write", 6.0)))[law]
+    assert (held.holds, held.detail) == (True, "16.0 and 16.0 GB/s")
+    assert broken(with_counters(lawful(), ("DDR read", 10.0), ("DDR write", 6.5))) == {law: "16.5 and 16.0 GB/s"}

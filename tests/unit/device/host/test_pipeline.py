@@ -10,7 +10,7 @@ import pytest
 
 from opscope.core.errors import ProgramError, UsageError
 from opscope.core.meaning import Does
-from opscope.device.host.pipeline import Pipeline
+from opscope.device.host.pipeline import Guest, Pipeline
 from opscope.device.host.stage_times import HOST_SPREAD, StageSource
 from opscope.machine import catalogue as targets
 from opscope.options import RunOptions
@@ -144,6 +144,32 @@ def test_activations_with_slots_of_their_own_run_at_once_and_more_of_them_queue(
     assert (order["started_ns"][1:] >= order["ended_ns"][:-1]).all()
 
 
+def test_a_slot_of_stages_begins_the_next_inference_before_the_first_has_ended() -> None:
+    guest = Guest(program_of(simulation=EXACT), 1, lambda a, i: 19_200, holds=0.6)
+    (times,) = Pipeline([guest], RunOptions(num_iter=30)).run()
+    rows = times.rows
+    apart = np.diff(np.sort(rows["started_ns"]))[5:]
+    assert apart == pytest.approx(600_000, abs=60)
+    assert (rows["ended_ns"] - rows["started_ns"]) == pytest.approx(1_000_000, abs=1)
+
+
+def test_several_programs_share_the_link_and_not_their_slots() -> None:
+    large = replace(program_of(simulation=EXACT), inputs=(("image", "u8", (16_000_000,)),))
+    guests = [Guest(large, 1, lambda a, i: 10) for _ in range(3)]
+    several = Pipeline(guests, RunOptions(num_iter=3, set_size=1)).run()
+    assert [times.rows["activation"].tolist() for times in several] == [[0, 0, 0]] * 3
+    arrived = np.sort(np.concatenate([times.rows["arrived_ns"] for times in several]))
+    assert (np.diff(arrived) >= 1_000_000).all()  # 16 MB at 16 GB/s, one after the other
+
+
+def test_every_device_of_a_card_has_a_link_of_its_own() -> None:
+    large = replace(program_of(simulation=EXACT), inputs=(("image", "u8", (160_000_000,)),))
+    options = RunOptions(num_iter=3, activations=2, set_size=1)
+    one, two = (Pipeline([Guest(large, 2, lambda a, i: 10, links)], options).run()[0] for links in ((0, 0), (0, 1)))
+    assert np.diff(np.sort(one.rows["arrived_ns"])).min() >= 10_000_000  # 160 MB at 16 GB/s, one after the other
+    assert np.diff(np.sort(two.rows["arrived_ns"])).min() == 0
+
+
 def test_an_activation_keeps_the_order_of_its_channel() -> None:
     rows = run_of(RunOptions(num_iter=60, set_size=20)).rows
     by_channel = rows[np.argsort(rows["channel_ns"], kind="stable")]
@@ -202,11 +228,7 @@ def test_progress_is_told_of_long_runs() -> None:
     seen: list[tuple[int, int]] = []
     options = RunOptions(num_iter=9000, set_size=4)
     Pipeline(
-        program_of(),
-        options,
-        exec_ticks=lambda a, i: 1,
-        slots=1,
-        progress=lambda done, total: seen.append((done, total)),
+        [Guest(program_of(), 1, lambda a, i: 1)], options, progress=lambda done, total: seen.append((done, total))
     ).run()
     assert seen == [(4096, 9000), (8192, 9000), (9000, 9000)]
 

@@ -9,12 +9,10 @@ import pytest
 
 from opscope.core.errors import ProgramError, UsageError
 from opscope.device.host.sampling import choose_samples
-from opscope.device.host.sharing import beside_others, slots_of
+from opscope.device.host.sharing import Slot, share_card
 from opscope.options import RunOptions
 from opscope.program.file_names import latency_name, output_names, raw_name, stats_name, trace_name
 from opscope.recording.host_times import HostTimes
-from support.device.build import COPY, DMA, READ, Step
-from support.device.build import program_of as built
 from support.recording.run_build import STATS_HZ, program_of, rows_of, run_of
 
 
@@ -76,39 +74,36 @@ def test_every_activation_is_sampled() -> None:
 
 @pytest.mark.parametrize(("cores", "have", "slots"), [(2, 14, 7), (4, 14, 3), (14, 14, 1), (8, 14, 1)])
 def test_as_many_activations_run_at_once_as_have_cores_to_themselves(cores: int, have: int, slots: int) -> None:
-    assert slots_of(replace(program_of(cores=cores), device_cores=have)) == slots
+    (found,) = share_card([replace(program_of(cores=cores), device_cores=have)], 1)
+    assert found == tuple(Slot(0, number * cores) for number in range(slots))
+
+
+def test_activations_run_on_all_devices_of_a_card_on_the_emptiest_first() -> None:
+    program = replace(program_of(cores=8), device_cores=16, card_devices=4)
+    assert share_card([program], 1) == [tuple(Slot(d, c) for c in (0, 8) for d in range(4))]
+    pairs = replace(program_of(cores=16, devices=2), device_cores=16, card_devices=4)
+    assert share_card([pairs], 1) == [(Slot(0, 0), Slot(2, 0))]
+
+
+def test_several_programs_have_a_slot_each_and_more_of_them_in_turn() -> None:
+    two, four = (replace(program_of(cores=cores), device_cores=14) for cores in (2, 4))
+    assert share_card([two, four], 2) == [(Slot(0, 0), Slot(0, 2)), (Slot(0, 4), Slot(0, 8))]
+    assert share_card([four, four], 9) == [(Slot(0, 0), Slot(0, 4)), (Slot(0, 8),)]
+
+
+def test_programs_that_need_more_cores_than_there_are_together_are_refused() -> None:
+    programs = [replace(program_of(cores=cores), device_cores=14) for cores in (8, 8)]
+    with pytest.raises(UsageError, match=r"^programs of 8 and 8 cores: the device has 14; expected no more together"):
+        share_card(programs, 1)
 
 
 def test_a_program_for_more_cores_than_there_are_is_refused() -> None:
     with pytest.raises(ProgramError, match=r"^net: compiled for 16 cores a device; hand-made has 14"):
-        slots_of(replace(program_of(cores=16), device_cores=14))
+        share_card([replace(program_of(cores=16), device_cores=14)], 1)
 
 
 def test_activations_take_turns_where_the_program_does_not_say_what_its_device_has() -> None:
-    assert slots_of(program_of(cores=2)) == 1
-
-
-READS = Step(group=DMA, route=READ, moved_bytes=40_000, kind=COPY)  # 4 of the 8 bytes a cycle that there are
-
-
-def test_beside_others_a_program_gets_what_they_leave_but_never_less_than_its_part() -> None:
-    program = built([READS], simulation={})
-    assert beside_others(program, 0, seed=0)[0] is program
-    found = [beside_others(program, n, seed=0)[0].routes[READ].bytes_per_cycle for n in (1, 3, 9)]
-    assert found == pytest.approx([4.0, 2.0, 0.8], rel=0.02)
-
-
-def test_programs_that_want_more_than_there_is_together_take_as_long_as_all_their_bytes() -> None:
-    program = built([READS], simulation={})
-    cycles = [beside_others(program, n, seed=0)[1] for n in (0, 1, 3, 9)]
-    assert cycles == pytest.approx([10_000, 10_000, 20_000, 50_000], rel=0.03)
-
-
-def test_a_program_that_computes_in_between_waits_for_no_more_than_the_bytes_of_all() -> None:
-    """Four of them want 8 of 8 bytes a cycle on average; with a quarter of it at all times each would take 30,000."""
-    program = built([READS, Step(cycles=10_000, needs=(0,))], simulation={})
-    alone, beside = (beside_others(program, n, seed=0)[1] for n in (0, 3))
-    assert 1.1 * alone < beside < 1.4 * alone
+    assert share_card([program_of(cores=2)], 3) == [(Slot(0, 0),)]
 
 
 def test_file_names_tell_program_activation_inference_and_device() -> None:

@@ -59,7 +59,7 @@ def test_the_verdict_comes_first_and_the_parts_of_the_time_add_up(
     assert "\nFindings" in out
     assert "gain at most" in out
     assert "Recorded: 100.0% of the wall time; 0 records lost" in out
-    assert "Checks: 32 ok, 2 not knowable" in out
+    assert "Checks: 33 ok, 2 not knowable" in out
     assert err.splitlines()[-1] == f"wrote {decoded / 'findings.json'}"
     assert "\x1b" not in out
     verdict = read_json(decoded)["verdict"]

@@ -6,11 +6,13 @@ can, what is too much is carried into other windows of the same transfers: of 60
 window 0 alone, at 60 bytes a window at the most:
 
     evenly    90  30        after    60  60
+
+What no other window of its transfers has room for is carried to windows before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +23,8 @@ from .work import InferenceWork, SpanColumns, in_turn
 
 Found = Iterator[tuple[CounterTrack, Numbers, Floats]]
 
-POINTS = 500  # equal windows of the inference
+POINTS = 500  # equal windows of the inference, at the most
+_TICKS = 32  # in a window at the least: ticks of the timer tell when transfers begin and end, and may be one off
 
 
 def track_name(route: str) -> str:
@@ -35,7 +38,9 @@ def bandwidths(work: InferenceWork) -> Found:
     if not windows or not len(work.transfers):
         return
     begin, end = min(start for start, _ in windows.values()), max(end for _, end in windows.values())
-    edges = np.unique(np.linspace(begin, max(end, begin + 1), POINTS + 1).astype(np.int64))
+    tick_ns = round(1e9 / program.stats_hz)
+    count = min(POINTS, max(1, (end - begin) // (_TICKS * max(1, tick_ns))))
+    edges = np.unique(np.linspace(begin, max(end, begin + 1), count + 1).astype(np.int64))
     transfers = in_turn(work.transfers, index)
     device = index.core[transfers.command] // program.cores
     route, pools = index.route[transfers.command], np.array(program.pool_of_routes())
@@ -45,13 +50,28 @@ def bandwidths(work: InferenceWork) -> Found:
             chosen = (device == owner) & np.isin(route, routes)
             if not routes or not chosen.any():
                 continue
-            parts = _Parts.of(transfers.where(chosen), index.moved_bytes, edges, round(1e9 / program.stats_hz))
-            parts.hold(program.pool_rate(pool) * program.clock_hz / 1e9 * np.diff(edges))
-            for number in routes:
-                own = route[chosen][parts.transfer] == number
-                amount = np.bincount(parts.window[own], parts.bytes[own], minlength=len(edges) - 1)
+            parts = _Parts.of(transfers.where(chosen), index.moved_bytes, edges, tick_ns)
+            most = program.pool_rate(pool) * program.clock_hz / 1e9 * np.diff(edges)
+            parts.hold(most)
+            amounts = parts.by_route(route[chosen], routes, len(most))
+            _carry_back(amounts, most)
+            for number, amount in zip(routes, amounts, strict=True):
                 rate = np.append(np.maximum(amount, 0.0) / np.diff(edges), 0.0)
                 yield CounterTrack(owner, NONE, track_name(program.routes[number].name), "GB/s"), edges, rate
+
+
+def _carry_back(amounts: Floats, most: Floats) -> None:
+    """Carry what is still too much in a window to the one before it, of every route its share.
+
+    Bytes are there when their transfer ends, so that what a memory cannot move in the last window has moved before:
+    several transfers of a queue are under way together, and each was taken to begin when the one before it ended.
+    """
+    for window in range(len(most) - 1, 0, -1):
+        whole = float(amounts[:, window].sum())
+        if whole > most[window]:
+            excess = amounts[:, window] * (1 - most[window] / whole)
+            amounts[:, window] -= excess
+            amounts[:, window - 1] += excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +94,13 @@ class _Parts:
         inside = np.minimum(edges[window + 1], end[transfer]) - np.maximum(edges[window], start[transfer])
         each = moved_bytes[part.command] / (end - start)
         return cls(transfer, window, each[transfer] * inside)
+
+    def by_route(self, route: Numbers, routes: Sequence[int], windows: int) -> Floats:
+        """Bytes of each of the routes in each window."""
+        own = route[self.transfer]
+        return np.stack(
+            [np.bincount(self.window[own == n], self.bytes[own == n], minlength=windows) for n in routes]
+        ).astype(np.float64)
 
     def hold(self, most: Floats) -> None:
         """Leave no window fuller than can be: carry the rest to later windows of transfers, then to earlier ones.

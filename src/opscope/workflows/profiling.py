@@ -188,7 +188,7 @@ def write_runs(
     for point in result.points:
         if point.recording is not None:
             name = re.sub(r"[^\w.+-]+", "-", point.label)
-            recording = replace(point.recording, batch=1)
+            recording = replace(point.recording, batch=point.recording.batch or 1)
             analysed(recording, folder / name, command=command, created=created, sha256=sha256)
     text = StringIO()
     WhatIfJson().render(result, text)

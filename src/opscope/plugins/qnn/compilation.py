@@ -78,10 +78,14 @@ class Compilation:
     quantized: Mapping[str, object] | None = None  # what it was calibrated with, and how far its outputs are off
 
 
-def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
-    """Compile, read everything back, and refuse results for another part than the one asked for."""
-    graph = _graph(model, shapes)
-    with _worked(model, options, graph, fixes=bool(shapes), execute=False) as (folder, result, errors):
+def compile_model(model: Path, options: HtpOptions, graph: Graph, *, fixes: bool = False) -> Compilation:
+    """Compile, read everything back, and refuse results for another part than the one asked for.
+
+    Args:
+        graph: the model, read (`graph_of_model`).
+        fixes: whether the user fixed shapes of inputs.
+    """
+    with _worked(model, options, graph, fixes=fixes, execute=False) as (folder, result, errors):
         op_trace = _op_trace(folder, model, options, errors)
         _check_target(op_trace, options)
         _check_taken(op_trace, model)
@@ -104,7 +108,7 @@ def execute_model(
     model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]], inputs: Path | None, output: Path
 ) -> None:
     """Run once in emulation and keep the outputs."""
-    graph = _graph(model, shapes)
+    graph = graph_of_model(model, shapes)
     with _worked(model, options, graph, fixes=bool(shapes), execute=True, inputs=inputs) as (_, result, _errors):
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +160,8 @@ def _worked(
         yield folder, result, errors
 
 
-def _graph(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+def graph_of_model(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The model, read; a file that the vendor's compiler does not take is refused."""
     if not model.is_file():
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
     if (form := model_format(model)) is not Format.ONNX:

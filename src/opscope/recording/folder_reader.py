@@ -63,7 +63,7 @@ def read_run(path: Path) -> Run:
         bounds = _Bounds(path, len(ops), len(commands.rows) + len(tables["spans"]))
         trace = _trace(tables, bounds, info.provenance)
         found = classify(trace, ops, commands)
-        info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.tables))))
+        info = info.with_classified(found.rows)
         summary = classified_summary(_of_these_ops(summary, path, len(ops)), ops)
         graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
         return Run(info, ops, found.commands, found.trace, summary, graph, resources, read_bounds(path))

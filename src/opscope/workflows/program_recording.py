@@ -27,6 +27,7 @@ def recording_of(
         ops=program_ops(program.ops, totals),
         network=program.name,
         target=program.target,
+        words=program.words,
         limits=limits_of(program),
         clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
         devices=program.devices,

@@ -133,7 +133,7 @@ def summarise_device(
         lost=lost_records(capture),
         totals=totals if whole else None,
         notes=missing(program, capture),
-        target=program.target,
+        words=program.words,
     )
 
 

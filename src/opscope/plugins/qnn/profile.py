@@ -115,7 +115,8 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
-        classified=() if table is None else ("commands", "spans"),  # what kernels do, kernel_words.py tells
+        # what kernels do, kernel_words.py tells
+        classified={} if table is None else {"commands": len(table.rows), "spans": len(trace.spans)},
         graph=_graph(ops, compilation.flow),
     )
     recording = replace(recording, causes=causes_of(recording))

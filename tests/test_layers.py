@@ -18,6 +18,7 @@ from opscope.workflows.simulated_run import COMPILING, RUNNING
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "opscope"
 MOST_FILES = 25  # Python files in one folder
+MOST_LINES = 500  # of one module
 
 # What a part may import besides itself. Read from the ground up: everything named in a row stands above it.
 ALLOWED: dict[str, set[str]] = {
@@ -268,6 +269,11 @@ def test_a_plug_in_imports_no_other_plug_in() -> None:
 def test_no_folder_has_more_files_than_a_reader_can_take_in(root: Path) -> None:
     counts = Counter(path.parent.relative_to(root).as_posix() for path in root.rglob("*.py"))
     assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_no_module_is_longer_than_a_reader_can_take_in() -> None:
+    lines = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files()}
+    assert {module: count for module, count in lines.items() if count > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize("path", [path for path in files() if part_of(path) != "plugins"], ids=name)

@@ -23,7 +23,7 @@ from ..conversion.check import Outputs
 from ..core.errors import ProfilerError, in_words, printable
 from ..core.manifest import RewriteEntry
 from .judge import Judged, change_ns, helps, is_slower
-from .outcome import Tried, Verdict
+from .outcome import TrialResult, Tried
 from .proof import Prover
 from .rewrite import NOTHING_GIVEN, Editor, RewriteContext, Site, Wanted, everywhere, in_groups
 from .trials import Trials
@@ -148,7 +148,7 @@ class Search(Generic[Model]):
         try:
             return self.editor.sites(model, entry, self.context)
         except Exception as error:  # of a rule, whatever it is: others go on
-            self._tell(Tried(entry.name, None, (), Verdict.FAILED, reason=words_of(error)))
+            self._tell(Tried(entry.name, None, (), TrialResult.FAILED, reason=words_of(error)))
             return ()
 
     def _is_open(self, change: Change, state: State[Model]) -> bool:
@@ -181,13 +181,13 @@ class Search(Generic[Model]):
             chain = chains[number]
             if judged is None:
                 if number in sites or self.trials.stopped:
-                    self._tell(_row(chain, sites.get(number, ()), Verdict.NO_TIME, state.judged, None))
+                    self._tell(_row(chain, sites.get(number, ()), TrialResult.NO_TIME, state.judged, None))
                 continue
             if len(chain) == 1 and not judged.problem and judged.is_repeatable:
                 self._gains[chain[0].places] = change_ns(state.judged, judged)
             if not helps(state.judged, judged):
-                verdict = Verdict.SLOWER if is_slower(state.judged, judged) else Verdict.NO_GAIN
-                verdict = Verdict.REFUSED if judged.problem else verdict
+                verdict = TrialResult.SLOWER if is_slower(state.judged, judged) else TrialResult.NO_GAIN
+                verdict = TrialResult.REFUSED if judged.problem else verdict
                 self._tell(_row(chain, sites[number], verdict, state.judged, judged))
             yield _Ended(chain, judged)
 
@@ -198,7 +198,7 @@ class Search(Generic[Model]):
             try:
                 model, sites = self.editor.apply(model, change.entry, change.wanted, self.context)
             except Exception as error:  # of a rule, whatever it is: others go on
-                self._tell(replace(_row(chain, (), Verdict.FAILED, None, None), reason=words_of(error)))
+                self._tell(replace(_row(chain, (), TrialResult.FAILED, None, None), reason=words_of(error)))
                 return None
             if not sites:
                 return None
@@ -241,15 +241,15 @@ class Search(Generic[Model]):
         before, judged = both
         exact = all(not change.entry.needs for change in chain)
         proof = self.prover.prove(file, exact=exact, since=None if state.is_exact else state.outputs)
-        row = _row(chain, sites[-1], Verdict.TAKEN, before, judged)
+        row = _row(chain, sites[-1], TrialResult.TAKEN, before, judged)
         row = replace(row, is_exact=exact, error=proof.error, rounding=proof.used)
         if proof.problem:
             self._wrong.add(tuple(change.places for change in chain))
-            self._tell(replace(row, verdict=Verdict.WRONG, reason=printable(proof.problem, 500)))
+            self._tell(replace(row, verdict=TrialResult.WRONG, reason=printable(proof.problem, 500)))
             return None
         opened = (
             replace(
-                _row((change,), done, Verdict.TAKEN, before, before),
+                _row((change,), done, TrialResult.TAKEN, before, before),
                 error=None,
                 reason=f"gains only with {row.rewrite}",
             )
@@ -264,11 +264,11 @@ class Search(Generic[Model]):
         """What the judge says of the state and of the file, taken together; None, and told: it is not faster."""
         judged = self.trials.judged(file)
         if judged is None:
-            self._tell(_row(chain, sites, Verdict.NO_TIME, state.judged, None))
+            self._tell(_row(chain, sites, TrialResult.NO_TIME, state.judged, None))
             return None
         both = self.trials.confirmed((state.file, state.judged), file, judged) if helps(state.judged, judged) else None
         if both is None:
-            verdict = Verdict.REFUSED if judged.problem else Verdict.NO_GAIN
+            verdict = TrialResult.REFUSED if judged.problem else TrialResult.NO_GAIN
             self._tell(_row(chain, sites, verdict, state.judged, judged))
         return both
 
@@ -282,7 +282,7 @@ class Search(Generic[Model]):
                 try:
                     model, sites = self.editor.apply(model, change.entry, change.wanted, self.context)
                 except Exception as error:  # of a rule, whatever it is: told, and the others are not joined
-                    self._tell(replace(_row((change,), (), Verdict.FAILED, None, None), reason=words_of(error)))
+                    self._tell(replace(_row((change,), (), TrialResult.FAILED, None, None), reason=words_of(error)))
                     return None
                 chain = (*chain, change) if sites else chain
         if len(chain) < 2:
@@ -365,7 +365,7 @@ def _cost(change: Change, judged: Judged) -> tuple[int, int]:
 
 
 def _row(
-    chain: Sequence[Change], sites: tuple[Site, ...], verdict: Verdict, before: Judged | None, after: Judged | None
+    chain: Sequence[Change], sites: tuple[Site, ...], verdict: TrialResult, before: Judged | None, after: Judged | None
 ) -> Tried:
     last = chain[-1]
     return Tried(

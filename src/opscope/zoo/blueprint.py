@@ -87,7 +87,7 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BlueprintStep:
     """One operator application with one result; TopK has another, the places of what it found."""
 
     op: str
@@ -117,7 +117,7 @@ class Blueprint:
 
     name: str
     half: bool = False  # the model will be f16: numerically sensitive parts are widened to f32
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BlueprintStep] = field(default_factory=list)
     inputs: list[Value] = field(default_factory=list)
     outputs: list[tuple[str, Value]] = field(default_factory=list)
     _taken: dict[str, int] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Blueprint:
         fused = Activation(activation, self.unique(activation_at, activation)) if activation else None
         result = f"{fused.name if fused else name}_output_0"
         output = Value(result, shape, kind, rms, span or (-REACH * rms, REACH * rms))
-        self.steps.append(Step(op, name, tuple(inputs), output, attributes or {}, fused, precise))
+        self.steps.append(BlueprintStep(op, name, tuple(inputs), output, attributes or {}, fused, precise))
         return output
 
     def top(self, at: str, x: Value, count: int) -> tuple[Value, Value]:
@@ -163,7 +163,7 @@ class Blueprint:
         found = Value(f"{name}_output_0", shape, x.kind, x.rms, x.span)
         places = Value(f"{name}_output_1", shape, Kind.I64)
         inputs = (x, self.literal(at, [count]))
-        self.steps.append(Step("TopK", name, inputs, found, {"axis": -1}, precise=True, places=places))
+        self.steps.append(BlueprintStep("TopK", name, inputs, found, {"axis": -1}, precise=True, places=places))
         return found, places
 
     def unique(self, at: str, op: str) -> str:

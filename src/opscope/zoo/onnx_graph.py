@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import weights
-from .blueprint import Attribute, Blueprint, Kind, Literal, Operand, Shape, Step, Value, Weight
+from .blueprint import Attribute, Blueprint, BlueprintStep, Kind, Literal, Operand, Shape, Value, Weight
 from .onnx_stream import Stored
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Wiring:
         self.graph = graph
         self.output_names = {value.name: name for name, value in graph.plan.outputs}
 
-    def read(self, step: Step, operand: Operand) -> str:
+    def read(self, step: BlueprintStep, operand: Operand) -> str:
         del step
         if isinstance(operand, Value):
             return self.name(operand)

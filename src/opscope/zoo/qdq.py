@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import quantise, weights
-from .blueprint import Kind, Operand, Role, Shape, Step, Value, Weight
+from .blueprint import BlueprintStep, Kind, Operand, Role, Shape, Value, Weight
 from .onnx_graph import OnnxGraph, Wiring
 from .onnx_stream import Stored
 
@@ -46,7 +46,7 @@ class QdqWiring(Wiring):
         }
         self.inputs = {value.name for value in graph.plan.inputs}
 
-    def read(self, step: Step, operand: Operand) -> str:
+    def read(self, step: BlueprintStep, operand: Operand) -> str:
         if isinstance(operand, Value) and operand.name in self.quantised:
             return self._dequantised(operand)
         if isinstance(operand, Weight) and operand.role is not Role.PRECISE and _runs_in_integers(step):
@@ -79,7 +79,7 @@ class QdqWiring(Wiring):
         attributes = {} if axis is None else {"axis": axis}
         self.graph.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, attributes, (result, _FLOAT32, shape))
 
-    def _weight(self, step: Step, weight: Weight) -> str:
+    def _weight(self, step: BlueprintStep, weight: Weight) -> str:
         """Store the integers of a weight once, with the node that dequantises them; return its output."""
         result = f"{weight.name}_DequantizeLinear_Output"
         if result in self.graph.infos:
@@ -107,7 +107,7 @@ class QdqWiring(Wiring):
         return result
 
 
-def _runs_in_integers(step: Step) -> bool:
+def _runs_in_integers(step: BlueprintStep) -> bool:
     return step.op in _COMPUTES | _MOVES and not step.precise and step.output.kind is Kind.FLOAT
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opscope.zoo.blueprint import Blueprint, Role, Step, Value, Weight
+from opscope.zoo.blueprint import Blueprint, BlueprintStep, Role, Value, Weight
 from opscope.zoo.image_layers import add as add_images
 from opscope.zoo.image_layers import conv
 from opscope.zoo.tensor_layers import binary, gelu, linear, matmul, reshape, softmax, transpose, unsqueeze
@@ -17,7 +17,7 @@ def plan() -> Blueprint:
     return Blueprint("test")
 
 
-def fused(plan: Blueprint) -> list[Step]:
+def fused(plan: Blueprint) -> list[BlueprintStep]:
     return list(fuse(plan.steps))
 
 
@@ -44,7 +44,7 @@ def test_the_same_operators_wired_otherwise_are_left_alone(plan: Blueprint) -> N
     binary(plan, "Add", "", product, y)
     gelu(plan, "act", x)
     last = plan.steps[-2]
-    plan.steps[-2] = Step(last.op, last.name, (y, last.inputs[1]), last.output, {})
+    plan.steps[-2] = BlueprintStep(last.op, last.name, (y, last.inputs[1]), last.output, {})
     assert [step.op for step in fused(plan)] == ["MatMul", "Add", "Div", "Erf", "Add", "Mul", "Mul"]
 
 

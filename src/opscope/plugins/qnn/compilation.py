@@ -14,7 +14,7 @@ from ...core.errors import ModelError, UsageError, printable
 from ...estimate.work import Work, work_of
 from ...graph.graph import ABSENT, Graph
 from ...quantization.samples import FileSamples
-from ...readers import Format, model_format, read_model
+from ...readers import ModelFormat, model_format, read_model
 from ...recording.run import graph_edges
 from .causes import REPLACEMENTS, refusals, replacements
 from .importers.events import FINALIZE, QUANTISERS, Message, made_of
@@ -29,12 +29,12 @@ RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: ti
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"
 _OTHER_MODELS = {
-    Format.TFLITE: (
+    ModelFormat.TFLITE: (
         "a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its conversion: "
         "`python -m tf2onnx.convert --tflite MODEL.tflite --output MODEL.onnx`, or a profile of the device for "
         "`opscope import`"
     ),
-    Format.MLIR: (
+    ModelFormat.MLIR: (
         "an MLIR module, and the vendor's compiler takes ONNX here; expected the ONNX model that it was made from, or "
         "--target of a part that takes MLIR (see `opscope targets`)"
     ),
@@ -164,7 +164,7 @@ def graph_of_model(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
     """The model, read; a file that the vendor's compiler does not take is refused."""
     if not model.is_file():
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
-    if (form := model_format(model)) is not Format.ONNX:
+    if (form := model_format(model)) is not ModelFormat.ONNX:
         raise ModelError(str(model), "", _OTHER_MODELS[form])
     return read_model(model, shapes=shapes)
 

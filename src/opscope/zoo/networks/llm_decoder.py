@@ -14,11 +14,11 @@ import numpy as np
 from ...language_models.architecture import (
     Architecture,
     Attention,
+    DecoderLayer,
     FeedForward,
-    Layer,
     Matrix,
 )
-from ...language_models.decoder import At, OtherPart, Step, write_decoder
+from ...language_models.decoder import At, DecoderStep, OtherPart, write_decoder
 from ..blueprint import Blueprint, Kind, Value
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
@@ -53,21 +53,21 @@ def build(plan: Blueprint, settings: Settings) -> None:
     write_decoder(_architecture(settings, step), _Export(plan, step))
 
 
-def _step(settings: Settings) -> Step:
+def _step(settings: Settings) -> DecoderStep:
     decode = settings.word("step") == "decode"
     sequence = settings.sequence or (1 if decode else _PREFILL_SEQUENCE)
     settings.require(not decode or sequence == 1, f"sequence is {sequence} in a decode step", "1, or step=prefill")
-    return Step(settings.batch, sequence, settings.number("kv_length", _DECODE_CACHE if decode else 0))
+    return DecoderStep(settings.batch, sequence, settings.number("kv_length", _DECODE_CACHE if decode else 0))
 
 
-def _architecture(settings: Settings, step: Step) -> Architecture:
+def _architecture(settings: Settings, step: DecoderStep) -> Architecture:
     hidden, heads = settings.number("hidden"), settings.number("heads")
     kv_heads = settings.number("kv_heads", heads)
     settings.require(hidden % (2 * heads) == 0, f"hidden {hidden} over {heads} heads", "an even size for each head")
     settings.require(heads % kv_heads == 0, f"{heads} heads over {kv_heads} kv_heads", "heads a multiple of kv_heads")
     size = hidden // heads
     mixer = Attention(heads, kv_heads, size, size, rotary_size=size)
-    layers = (Layer(mixer, FeedForward(settings.number("intermediate"))),) * settings.number("layers")
+    layers = (DecoderLayer(mixer, FeedForward(settings.number("intermediate"))),) * settings.number("layers")
     return Architecture(settings.name, "llama", hidden, settings.number("vocabulary"), layers, step.length)
 
 
@@ -76,7 +76,7 @@ class _Export:
     """Writes a decoder as an exporter does: plain operators, and a cache that grows by concatenation."""
 
     plan: Blueprint
-    step: Step
+    step: DecoderStep
     rotations: tuple[Value, Value] = field(init=False)
     mask: Value = field(init=False)
 

@@ -64,7 +64,7 @@ export interface RunInfo {
   classified_rows: {
     [k: string]: number;
   };
-  words: TargetWords;
+  words: TargetWords | null;
 }
 /**
  * The table `[words]` of a target file; a file that extends another has its words.

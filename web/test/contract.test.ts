@@ -53,7 +53,7 @@ const info: PageData["info"] = {
   basis: "",
   classified: [],
   classified_rows: {},
-  words: { memories: {}, opstats_tag: "opstats", trace_category: "op" },
+  words: null,
 };
 const producer = { name: "opscope", version: "1" };
 const page: PageData = {

@@ -96,10 +96,12 @@ def installed(path: Path) -> Target:
     return read(path)
 
 
-def words_of(carried: TargetWords, target: str) -> TargetWords:
+def words_of(carried: TargetWords | None, target: str) -> TargetWords:
     """The words that a program or a run carries; one of an earlier version has none, and gets those of its target."""
-    path = catalogue().get(target) if carried == OUR_WORDS else None
-    return carried if path is None else installed(path).words
+    if carried is not None:
+        return carried
+    path = catalogue().get(target)
+    return OUR_WORDS if path is None else installed(path).words
 
 
 def data_sheet(name: str) -> Target:

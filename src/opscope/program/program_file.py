@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..core.errors import ProgramError
 from ..core.meaning import Direction
-from ..core.target_words import OUR_WORDS, TargetWords
+from ..core.target_words import TargetWords
 from .bounds import Bounds
 from .check import check_program
 from .program import (
@@ -110,7 +110,7 @@ class _Meta(msgspec.Struct):
     bounds: Bounds | None = None
     device_cores: Count | None = None
     card_devices: Count | None = None
-    words: TargetWords = OUR_WORDS
+    words: TargetWords | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Meta)  # made here, not at first use: see core/json_files.py
@@ -205,7 +205,7 @@ def _meta(program: Program) -> dict[str, object]:
     ]
     meta["stats"] = asdict(program.stats)
     meta["metrics"] = asdict(program.metrics)
-    meta["words"] = asdict(program.words)
+    meta["words"] = None if program.words is None else asdict(program.words)
     meta["bounds"] = None if program.bounds is None else asdict(program.bounds)
     return meta
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..core.errors import printable
 from ..core.meaning import Carries
 from ..core.provenance import Provenance, in_words
-from ..core.target_words import OUR_WORDS, TargetWords
+from ..core.target_words import TargetWords
 from ..core.units import format_latency
 from ..graph.graph import ABSENT, Graph
 from ..program.bounds import Bounds
@@ -49,7 +49,7 @@ class RunInfo:
     basis: str = ""  # what its times rest on, where that is more than their provenance says
     classified: tuple[str, ...] = ()  # tables in which the meaning of something was told from words
     classified_rows: Mapping[str, int] = field(default_factory=dict)  # of such a table; what is not there is not known
-    words: TargetWords = OUR_WORDS  # of what it ran on
+    words: TargetWords | None = None  # of what it ran on; None: not known (a file of an earlier version)
 
     @property
     def obtained(self) -> str:

@@ -115,7 +115,8 @@ class Decoder:
         self.source = str(program_file)
         self.options = options
         program = decode_program(raw, source=self.source)
-        self.program: Program = replace(program, words=words_of(program.words, program.target))
+        self.words = words_of(program.words, program.target)
+        self.program: Program = replace(program, words=self.words)
         self.program_id = program_id(raw)
         self.lanes = LaneIndex.of(self.program)
         self.index = ProgramIndex.of(self.program)
@@ -211,7 +212,7 @@ class Decoder:
         tables = summarise_device(each.work, capture, network=network, totals=totals)
         text = StringIO()
         OpstatsText().render(tables, text)
-        path = folder / output_name(file.stem, self.program.words, OpstatsText.suffix)
+        path = folder / output_name(file.stem, self.words, OpstatsText.suffix)
         write_whole(path, lambda out: out.write(text.getvalue().encode()))
         outcome.written.append(path)
         outcome.notes += tables.notes
@@ -232,7 +233,7 @@ class Decoder:
         if self.options.merge_devices or sample.files[0].slice is None:
             parts = [(sample.merged_stem, traces)]
         for stem, chosen in parts:
-            path = folder / output_name(stem, self.program.words, view.suffix)
+            path = folder / output_name(stem, self.words, view.suffix)
             write_whole(path, partial(view.render, self._with_host(merge_traces(chosen), outcome)))
             outcome.written.append(path)
 

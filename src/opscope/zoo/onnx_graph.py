@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import weights
-from .blueprint import Attribute, Blueprint, BlueprintStep, Kind, Literal, Operand, Shape, Value, Weight
+from .blueprint import Attribute, Blueprint, BlueprintStep, Literal, Operand, Shape, Value, ValueKind, Weight
 from .onnx_stream import Stored
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class OnnxGraph:
         self.stored.setdefault(tensor.name, tensor)
         return tensor.name
 
-    def dtype(self, kind: Kind) -> np.dtype[np.generic]:
-        fixed = {Kind.F32: "float32", Kind.I64: "int64", Kind.BOOL: "bool"}
+    def dtype(self, kind: ValueKind) -> np.dtype[np.generic]:
+        fixed = {ValueKind.F32: "float32", ValueKind.I64: "int64", ValueKind.BOOL: "bool"}
         return np.dtype(fixed[kind]) if kind in fixed else self.float_dtype
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from .blueprint import BlueprintStep, Role, Weight
+from .blueprint import BlueprintStep, OperandRole, Weight
 
 _GELU = ("Div", "Erf", "Add", "Mul", "Mul")  # x · (1 + erf(x / √2)) · ½
 _LINEAR = ("MatMul", "Add")
@@ -51,7 +51,7 @@ def _linear(run: Sequence[BlueprintStep]) -> BlueprintStep | None:
     bias, addend = total.inputs
     if not isinstance(kernel, Weight) or not isinstance(bias, Weight) or addend is not product.output:
         return None
-    return BlueprintStep("Linear", product.name, (x, kernel, replace(bias, role=Role.BIAS)), total.output, {})
+    return BlueprintStep("Linear", product.name, (x, kernel, replace(bias, role=OperandRole.BIAS)), total.output, {})
 
 
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Sequence[BlueprintStep]], BlueprintStep | None]], ...] = (

@@ -19,7 +19,7 @@ from ...language_models.architecture import (
     Matrix,
 )
 from ...language_models.decoder import At, DecoderStep, OtherPart, write_decoder
-from ..blueprint import Blueprint, Kind, Value
+from ..blueprint import Blueprint, Value, ValueKind
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
@@ -82,9 +82,9 @@ class _Export:
 
     def start(self, architecture: Architecture) -> Value:
         plan, step = self.plan, self.step
-        ids = plan.input("input_ids", (step.batch, step.tokens), kind=Kind.I64)
-        mask = plan.input("attention_mask", (step.batch, step.length), kind=Kind.I64)
-        positions = plan.input("position_ids", (step.batch, step.tokens), kind=Kind.I64)
+        ids = plan.input("input_ids", (step.batch, step.tokens), kind=ValueKind.I64)
+        mask = plan.input("attention_mask", (step.batch, step.length), kind=ValueKind.I64)
+        positions = plan.input("position_ids", (step.batch, step.tokens), kind=ValueKind.I64)
         size = max(layer.mixer.rotary_size for layer in architecture.layers if isinstance(layer.mixer, Attention))
         self.rotations = _rotations(plan, "model/rotary_emb", positions, size)
         self.mask = _mask(plan, "model", mask, positions)
@@ -139,7 +139,7 @@ class _Export:
     def attend(self, at: At, query: Value, key: Value, value: Value, attention: Attention) -> Value:
         plan, path, size = self.plan, at.path, attention.head_size
         scores = matmul(plan, path, query, transpose(plan, path, key, (0, 1, 3, 2)), rms=sqrt(size))
-        scores = binary(plan, "Div", path, scores, plan.literal(path, sqrt(size), Kind.FLOAT))
+        scores = binary(plan, "Div", path, scores, plan.literal(path, sqrt(size), ValueKind.FLOAT))
         keys = self.step.cached + 1  # keys that the first query attends to
         shares = softmax(plan, path, binary(plan, "Add", path, scores, self.mask), keys=keys)
         mixed = transpose(plan, path, attend(plan, path, shares, value), (0, 2, 1, 3))
@@ -157,9 +157,9 @@ def _rotations(plan: Blueprint, at: str, positions: Value, size: int) -> tuple[V
     """Return cosine and sine of every position's angles, as (batch, 1, sequence, head size), computed in f32."""
     rates = _ROTARY_BASE ** -(np.arange(0, size, 2) / size)
     batch, sequence = positions.shape
-    column = plan.literal(at, rates[None, :, None], Kind.F32)
-    row = cast(plan, at, unsqueeze(plan, at, positions, 1), Kind.F32)
-    angles = plan.step("MatMul", at, (column, row), (batch, size // 2, sequence), kind=Kind.F32, precise=True)
+    column = plan.literal(at, rates[None, :, None], ValueKind.F32)
+    row = cast(plan, at, unsqueeze(plan, at, positions, 1), ValueKind.F32)
+    angles = plan.step("MatMul", at, (column, row), (batch, size // 2, sequence), kind=ValueKind.F32, precise=True)
     angles = transpose(plan, at, angles, (0, 2, 1))
     angles = unsqueeze(plan, at, concat(plan, at, [angles, angles], axis=2), 1)
     cosine, sine = (narrow(plan, at, unary(plan, op, at, angles)) for op in ("Cos", "Sin"))
@@ -172,10 +172,10 @@ def _mask(plan: Blueprint, at: str, attention_mask: Value, positions: Value) -> 
     keys = plan.literal(at, np.arange(length)[None, None, None])
     queries = unsqueeze(plan, at, unsqueeze(plan, at, positions, 1), 3)
     shape = (batch, 1, sequence, length)
-    earlier = plan.step("LessOrEqual", at, (keys, queries), shape, kind=Kind.BOOL)
-    real = unsqueeze(plan, at, unsqueeze(plan, at, cast(plan, at, attention_mask, Kind.BOOL), 1), 2)
-    visible = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
-    levels = [plan.literal(at, level, Kind.FLOAT) for level in (0.0, _MASKED)]
+    earlier = plan.step("LessOrEqual", at, (keys, queries), shape, kind=ValueKind.BOOL)
+    real = unsqueeze(plan, at, unsqueeze(plan, at, cast(plan, at, attention_mask, ValueKind.BOOL), 1), 2)
+    visible = plan.step("And", at, (earlier, real), shape, kind=ValueKind.BOOL)
+    levels = [plan.literal(at, level, ValueKind.FLOAT) for level in (0.0, _MASKED)]
     return plan.step("Where", at, (visible, *levels), shape, precise=True)
 
 

@@ -99,6 +99,13 @@ class BlueprintStep:
     precise: bool = False  # stays floating point when the network is quantised
     places: Value | None = None
 
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """An attribute that lists numbers, such as axes."""
+        found = self.attributes[name]
+        if not isinstance(found, tuple):
+            raise TypeError(f"{self.name}: {name} is {found!r}, not a list of numbers")
+        return found
+
     @property
     def source(self) -> Value:
         """The first input, of a step that reads a value there."""

@@ -80,9 +80,7 @@ def linear(graph: TfliteGraph, step: BlueprintStep) -> None:
 
 
 def _pair(step: BlueprintStep, name: str) -> tuple[int, int]:
-    numbers = step.attributes[name]
-    if not isinstance(numbers, tuple):
-        raise TypeError(f"{step.name}: {name} is {numbers!r}, not two numbers")
+    numbers = step.numbers(name)
     return numbers[0], numbers[1]
 
 

@@ -106,7 +106,7 @@ def _transpose(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Transpose from the stored order; if that already is the requested order, the result is an alias."""
     x = step.source
     stored = graph.order(x)
-    order = [stored.index(axis) for axis in _axes(step, "perm")]
+    order = [stored.index(axis) for axis in step.numbers("perm")]
     if order == sorted(order):
         graph.alias(step.output, x)
         return
@@ -117,7 +117,7 @@ def _transpose(graph: TfliteGraph, step: BlueprintStep) -> None:
 def _reduce_mean(graph: TfliteGraph, step: BlueprintStep) -> None:
     x = step.source
     stored = graph.order(x)
-    axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
+    axes = [stored.index(axis % len(stored)) for axis in step.numbers("axes")]
     inputs = [graph.value(x), graph.integer_parameter(f"{step.name}/axes", axes)]
     graph.op("MEAN", inputs, step.output, {0: ("Bool", bool(step.attributes["keepdims"]))})
 
@@ -199,13 +199,6 @@ def _axis(step: BlueprintStep) -> int:
     if not isinstance(axis, int):
         raise TypeError(f"{step.name}: axis is {axis!r}, not a number")
     return axis
-
-
-def _axes(step: BlueprintStep, name: str) -> tuple[int, ...]:
-    axes = step.attributes[name]
-    if not isinstance(axes, tuple):
-        raise TypeError(f"{step.name}: {name} is {axes!r}, not a list of axes")
-    return axes
 
 
 _TRANSLATIONS: Mapping[str, Callable[[TfliteGraph, BlueprintStep], None]] = {  # by the blueprint's step, or a fused one

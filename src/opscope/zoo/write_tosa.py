@@ -58,10 +58,10 @@ def _module(function: TosaFunction, plan: Blueprint) -> bytes:
 def _conv(function: TosaFunction, step: BlueprintStep) -> None:
     kernel = step.inputs[1]
     depthwise = step.attributes["group"] != 1
-    top, left, bottom, right = _numbers(step, "pads")
+    top, left, bottom, right = step.numbers("pads")
     attributes = (
         f" {{acc_type = i32, dilation = array<i64: 1, 1>, pad = array<i64: {top}, {bottom}, {left}, {right}>, "
-        f"stride = array<i64: {', '.join(map(str, _numbers(step, 'strides')))}>}}"
+        f"stride = array<i64: {', '.join(map(str, step.numbers('strides')))}>}}"
     )
     order = _DEPTHWISE if depthwise else channels_last(len(kernel.shape))
     name = "depthwise_conv2d" if depthwise else "conv2d"
@@ -149,13 +149,6 @@ def _reshape(function: TosaFunction, step: BlueprintStep) -> None:
     x = step.source
     shape = function.extents(function.shape(step.output))
     function.keep(step, function.op("reshape", [function.use(x), shape], "", function.type_of(step.output)))
-
-
-def _numbers(step: BlueprintStep, name: str) -> tuple[int, ...]:
-    numbers = step.attributes[name]
-    if not isinstance(numbers, tuple):
-        raise TypeError(f"{step.name}: {name} is {numbers!r}, not a list of numbers")
-    return numbers
 
 
 _TRANSLATIONS: Mapping[str, Callable[[TosaFunction, BlueprintStep], None]] = {

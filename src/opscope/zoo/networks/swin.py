@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..blueprint import Blueprint, OperandRole, Value, ValueKind, Weight
 from ..image_layers import conv, corners, dense, split
-from ..network import Network, Option, Settings
+from ..network import Network, Option, Settings, image_input
 from ..tensor_layers import (
     add,
     attend,
@@ -40,7 +40,7 @@ def _build(blocks: tuple[int, ...], width: int, plan: Blueprint, settings: Setti
     size = settings.number("size")
     multiple = _PATCH * _WINDOW << (len(blocks) - 1)
     settings.require(size % multiple == 0, f"size is {size}", f"a multiple of {multiple}")
-    x = plan.input("input", (settings.batch, 3, size, size))
+    x = image_input(plan, settings)
     x = conv(plan, "features/features.0/features.0.0", x, width, (_PATCH, _PATCH), stride=(_PATCH, _PATCH), padding=0)
     x = transpose(plan, "features/features.0", x, (0, 2, 3, 1))
     x = layer_norm(plan, "features/features.0/features.0.2", x, epsilon=_EPSILON)

@@ -10,7 +10,7 @@ from math import sqrt
 
 from ..blueprint import Blueprint, OperandRole, Value, ValueKind, Weight
 from ..image_layers import conv, dense
-from ..network import Network, Option, Settings
+from ..network import Network, Option, Settings, image_input
 from ..tensor_layers import (
     add,
     attend,
@@ -43,7 +43,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
     size, patch, hidden, heads = (settings.number(name) for name in ("size", "patch", "hidden", "heads"))
     settings.require(size % patch == 0, f"size {size} over patches of {patch}", "a multiple of patch")
     settings.require(hidden % heads == 0, f"hidden {hidden} over {heads} heads", "a multiple of heads")
-    image = plan.input("input", (settings.batch, 3, size, size))
+    image = image_input(plan, settings)
     x = _tokens(plan, image, patch, hidden)
     for layer in range(settings.number("layers")):
         at = f"blocks/blocks.{layer}"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .core.errors import UsageError
-from .core.files import sha256_of, write_bytes
 from .options import (
     CompileOptions,
     OpstatsOptions,
@@ -28,6 +27,7 @@ from .options import (
     Shapes,
     WhatIfOptions,
     chosen,
+    chosen_or_by_name,
 )
 
 if TYPE_CHECKING:
@@ -232,17 +232,11 @@ def profile(
     inputs, place, _ = _in_place(example_inputs, target, None)
     file = given_model(model, inputs, dynamic_shapes)
     names_rewrites = advise and isinstance(file, Path) and can_advise(file)
-    if named:
-        options = (
-            chosen(ProfileOptions, options, named)
-            if isinstance(options, ProfileOptions)
-            else {**(options or {}), **named}
-        )
     recorded = profile_by(
         backend,
         file,
         place,
-        options or {},
+        chosen_or_by_name(ProfileOptions, options, named),
         shapes=shapes,
         advise=advise,
         advise_if_able=names_rewrites,
@@ -253,11 +247,11 @@ def profile(
         step=step,
         progress=progress,
     )
-    if not names_rewrites or not isinstance(file, Path):
-        return recorded
-    from .rewrites.advice import with_rewrites_named
+    if names_rewrites and isinstance(file, Path):
+        from .rewrites.advice import with_rewrites_named
 
-    return with_rewrites_named(file, recorded, shapes)
+        return with_rewrites_named(file, recorded, shapes)
+    return recorded
 
 
 def what_if_run(run: str | Path, changes: Sequence[str]) -> tuple[Run, Run]:
@@ -296,10 +290,7 @@ def what_if(
     path, choice = Path(model), chosen(WhatIfOptions, options, named)
     result = profiling.what_if(path, axes, backend=backend, shapes=choice.shapes, jobs=choice.jobs, progress=progress)
     if runs is not None:
-        when = _when(created)
-        profiling.write_runs(
-            result, Path(runs), command=command, created=when, sha256=sha256_of(path), write=write_bytes
-        )
+        profiling.write_runs(result, path, Path(runs), command=command, created=_when(created))
     return result
 
 

@@ -61,6 +61,20 @@ export interface RunInfo {
   caveats: string[];
   basis: string;
   classified: string[];
+  classified_rows: {
+    [k: string]: number;
+  };
+  words: TargetWords | null;
+}
+/**
+ * The table `[words]` of a target file; a file that extends another has its words.
+ */
+export interface TargetWords {
+  memories: {
+    [k: string]: string;
+  };
+  opstats_tag: string;
+  trace_category: string;
 }
 /**
  * Totals of one inference over everything it ran on.

@@ -52,6 +52,8 @@ const info: PageData["info"] = {
   caveats: [],
   basis: "",
   classified: [],
+  classified_rows: {},
+  words: null,
 };
 const producer = { name: "opscope", version: "1" };
 const page: PageData = {

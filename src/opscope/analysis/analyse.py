@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..core.units import format_counted
 from ..recording.finding import OTHER_BOUND, OUTLIER, Finding, Findings, OpSlack, in_order
 from ..recording.run import Run
 from ..recording.trace import NONE
@@ -47,7 +48,10 @@ def _classified(run: Run) -> tuple[str, ...]:
     """Where the source of a run does not say what something does, words had to."""
     if not run.info.classified:
         return ()
-    return (f"what things do is told from their names, in {', '.join(run.info.classified)}",)
+    rows = run.info.classified_rows
+    counted = {name: f"{name} ({format_counted(count, 'row')})" for name, count in rows.items()}
+    tables = (counted.get(name, name) for name in run.info.classified)
+    return (f"what things do is told from their names, in {', '.join(tables)}",)
 
 
 def causes(analysis: RunAnalysis) -> tuple[Finding, ...]:

@@ -29,7 +29,7 @@ _LARGEST_TEXT = 1 << 20  # of files in which the path of the folder may stand
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MakingStep:
     """One command of the making of an environment."""
 
     words: str
@@ -37,17 +37,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MakingPlan:
     """How an environment would be made here."""
 
     environment: Environment
     folder: Path  # where it will be
     wheels: Path | None
     installer: Installer
-    steps: tuple[Step, ...]
+    steps: tuple[MakingStep, ...]
 
 
-def plan(environment: Environment, *, wheels: Path | None = None, python: Path | None = None) -> Plan:
+def plan(environment: Environment, *, wheels: Path | None = None, python: Path | None = None) -> MakingPlan:
     """What `make` does; an error where it cannot be done here. Nothing is fetched or written.
 
     Args:
@@ -66,17 +66,17 @@ def plan(environment: Environment, *, wheels: Path | None = None, python: Path |
     steps = []
     if environment.packages:
         words = f"making a virtual environment{f' of Python {environment.python}' if environment.python else ''}"
-        steps.append(Step(words, installer.venv(folder, environment.name)))
+        steps.append(MakingStep(words, installer.venv(folder, environment.name)))
         words = f"installing {_listed(environment.packages)} with {installer.title}"
-        steps.append(Step(words, installer.install(folder, environment, place)))
+        steps.append(MakingStep(words, installer.install(folder, environment, place)))
     for group in environment.unpacked:
         made_for = f" for Python {group.python}" if group.python else ""
         words = f"unpacking {_listed(group.packages)}{made_for} with {installer.title}"
-        steps.append(Step(words, installer.unpack(folder / "packages", group, place)))
-    return Plan(environment, final, place, installer, tuple(steps))
+        steps.append(MakingStep(words, installer.unpack(folder / "packages", group, place)))
+    return MakingPlan(environment, final, place, installer, tuple(steps))
 
 
-def make(planned: Plan, *, is_agreed: bool, report: Report) -> Path:
+def make(planned: MakingPlan, *, is_agreed: bool, report: Report) -> Path:
     """Make the environment beside its place and move it there; one that was there before is replaced.
 
     Args:
@@ -164,7 +164,7 @@ def _check_programs(making: Making) -> None:
         raise UsageError(f"{where}: its packages have no {', '.join(missing)}; expected {', '.join(programs)}")
 
 
-def _record(making: Making, planned: Plan) -> bytes:
+def _record(making: Making, planned: MakingPlan) -> bytes:
     """Versions of everything that is in the folder, and how it got there."""
     infos = [*making.packages.glob("*.dist-info"), *making.unpacked.glob("*.dist-info")]
     pairs = [info.name.removesuffix(".dist-info").partition("-") for info in sorted(infos)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..gate.comparison import Comparison
     from ..pipelines.code_hosts import Host
-    from ..pipelines.comment import Judged
+    from ..pipelines.comment import JudgedModel
 
 _VERDICTS = ("pass", "fail", "unknown")
 _SAVE = ("never", "always", "default-branch")
@@ -109,11 +109,11 @@ def _words(options: str) -> list[str]:
         raise UsageError(f"--options {printable(options)}: {error}; expected options of `opscope profile`") from error
 
 
-def _judge(model: Path, words: list[str], limits: list[str], args: Namespace, *, saves: bool) -> Judged:
+def _judge(model: Path, words: list[str], limits: list[str], args: Namespace, *, saves: bool) -> JudgedModel:
     """Profile a model, compare it with its baseline, and leave the files of both."""
     from .. import api
     from ..fleet.verbs import save_baseline
-    from ..pipelines.comment import Judged
+    from ..pipelines.comment import JudgedModel
     from . import main
 
     key = str(_below(model))
@@ -121,7 +121,7 @@ def _judge(model: Path, words: list[str], limits: list[str], args: Namespace, *,
     chosen = [f"--{name}={value}" for name in ("target", "backend") if (value := getattr(args, name))]
     code = main(["profile", *chosen, *words, f"--output={run}", "--", str(model)])
     if code not in (0, 1):  # 1: an op has no known cost; then the limits say so
-        return Judged(key, code=2, problem="could not be profiled; the log says why")
+        return JudgedModel(key, code=2, problem="could not be profiled; the log says why")
     found, problem = None, ""
     try:
         found = api.compare(base, run, fail_on=limits) if base.exists() else None
@@ -131,8 +131,8 @@ def _judge(model: Path, words: list[str], limits: list[str], args: Namespace, *,
         base.unlink(missing_ok=True)
         save_baseline(run, base)
     if found is None:
-        return Judged(key, code=2 if problem and not saves else 0, problem=problem, latency_ns=_latency_ns(run))
-    return Judged(key, found, _write(found, args.output / key))
+        return JudgedModel(key, code=2 if problem and not saves else 0, problem=problem, latency_ns=_latency_ns(run))
+    return JudgedModel(key, found, _write(found, args.output / key))
 
 
 def _latency_ns(run: Path) -> float | None:
@@ -161,7 +161,7 @@ def _write(found: Comparison, place: Path) -> int:
     return exit_code(found)
 
 
-def _tell(host: Host | None, judged: Sequence[Judged], marker: str, text: str, args: Namespace) -> None:
+def _tell(host: Host | None, judged: Sequence[JudgedModel], marker: str, text: str, args: Namespace) -> None:
     """The comment as a file, in the log and the summary of the job, and where the change is reviewed."""
     from ..core.files import write_bytes
     from ..pipelines.code_hosts import CommentError, GitHub

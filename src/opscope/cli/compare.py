@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..commands.command import View, add_format, positive, write_result
 from ..core.errors import UsageError, printable
 from ..core.meaning import ALLOWABLE, COMPARED_BY
+from ..options import comma_list
 
 if TYPE_CHECKING:
     from ..gate.comparison import Comparison, SideBySide
@@ -89,7 +90,7 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allow",
-        type=_words,
+        type=comma_list,
         action="extend",
         default=[],
         metavar="WHAT,…",
@@ -160,11 +161,6 @@ def _columns(found: SideBySide, args: Namespace) -> int:
         raise UsageError(f"--format {args.format}: shows a verdict; expected {', '.join(views)} for several runs")
     write_result(lambda out: views[args.format].render(found, out), args.output)
     return 0
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """An argparse type: target,provenance."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 COMMANDS = {"compare": CompareCommand()}

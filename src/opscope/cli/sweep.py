@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.manifest import Option
     from ..fleet.cell import Outcome
     from ..fleet.spec import Spec, Value
-    from ..fleet.sweep import Plan, Progress, Started
+    from ..fleet.sweep import Progress, Started, SweepPlan
 
 _MOST_NOTES = 20  # on cells without figures
 _LINE_S = 10.0  # between two lines where there is no terminal
@@ -202,7 +202,7 @@ def _known() -> list[Option]:
     return all_options(OPTIONS)
 
 
-def _print_plan(plan: Plan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:
+def _print_plan(plan: SweepPlan, jobs: int | None, out: TextIO, *, as_json: bool) -> None:
     from os import cpu_count
 
     from ..core.json_files import write_json

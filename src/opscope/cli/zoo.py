@@ -15,7 +15,7 @@ from ..core.errors import UsageError
 from ..zoo import EVERYWHERE, Recipe, make, names
 
 if TYPE_CHECKING:
-    from ..zoo import Entry, Option
+    from ..zoo import ListedNetwork, Option
 
 
 _SHOWN = 4  # networks that the help of an option names
@@ -82,7 +82,7 @@ examples:
         return 0
 
 
-def _options(entries: list[Entry]) -> list[tuple[str, str, str]]:
+def _options(entries: list[ListedNetwork]) -> list[tuple[str, str, str]]:
     """Return every option once: name, the networks that take it, description."""
     users: dict[str, list[str]] = {}
     text: dict[str, str] = {}
@@ -118,7 +118,7 @@ def _flag(option: Option) -> str:
     return f"--{option.name.replace('_', '-')}"
 
 
-def _taken(entry: Entry) -> str:
+def _taken(entry: ListedNetwork) -> str:
     """Return formats, precisions and options of a network as one line."""
     forms = "; ".join(f"{form}: {', '.join(entry.precisions[form])}" for form in entry.formats)
     options = [_flag(option) for option in entry.options if option not in EVERYWHERE]

@@ -230,6 +230,7 @@ def _program(graph: Graph, built: _Built, stats: StatsOptions, corner: Corner, m
     return Program(
         name=plan.options.network or machine.target.runtime.network,
         target=machine.target.name,
+        words=machine.target.words,
         devices=machine.devices,
         cores=machine.cores,
         device_cores=round(machine.target.topology.cores.value),

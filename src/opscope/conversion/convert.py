@@ -32,7 +32,7 @@ _POOR_DB = 10.0  # noise of a tenth of the signal
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ConversionStep:
     """One step that was done."""
 
     conversion: Conversion
@@ -58,7 +58,7 @@ class Converted:
     file: Path
     options: Mapping[str, Value]  # without those of conversion
     shapes: Shapes | None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ConversionStep, ...] = ()
     notes: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     kept: Mapping[str, bytes] = field(default_factory=dict)  # name → file, for the folder of the run
@@ -168,7 +168,7 @@ class _Chain:
 
     def done(self, way: Sequence[Conversion], start: Form, options: Mapping[str, Value]) -> Converted:
         """Every step, and what is said of it."""
-        steps: list[Step] = []
+        steps: list[ConversionStep] = []
         file, now, samples = self.model, start, self.samples
         for number, conversion in enumerate(way):
             makes = Form(conversion.makes.format, conversion.makes.precision or now.precision)
@@ -179,7 +179,7 @@ class _Chain:
             seconds = perf_counter() - began
             samples = samples.then(made.inputs, [name for name, _, _ in self.ports])
             outputs = self._checked(start.format, made.file, makes, samples, conversion)
-            steps.append(Step(conversion, now, makes, made.version, seconds, made.file, outputs, made.notes))
+            steps.append(ConversionStep(conversion, now, makes, made.version, seconds, made.file, outputs, made.notes))
             file, now = made.file, makes
         return self._told(file, steps, options)
 
@@ -242,7 +242,7 @@ class _Chain:
         count = min(with_what.samples, MOST_CHECKED)
         return f"{count} random samples" if with_what.is_random else f"{count} samples of {with_what.source}"
 
-    def _told(self, file: Path, steps: Sequence[Step], options: Mapping[str, Value]) -> Converted:
+    def _told(self, file: Path, steps: Sequence[ConversionStep], options: Mapping[str, Value]) -> Converted:
         stem = re.sub(r"[^\w.-]+", "-", self.model.stem) or "model"
         names = [f"{stem}.{step.makes.precision}{step.file.suffix}" for step in steps]
         notes, caveats = [*self.assumptions], []

@@ -18,17 +18,17 @@ MOST_SAMPLES = 200  # that a step calibrates with: each is written down for anot
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedInput:
     """Where an input of the model is after a step: its name, and its axes in another order where there is one."""
 
     name: str
     axes: tuple[int, ...] | None = None
 
-    def then(self, later: Moved) -> Moved:
+    def then(self, later: MovedInput) -> MovedInput:
         """Moved once more."""
         if self.axes is None or later.axes is None:
-            return Moved(later.name, self.axes or later.axes)
-        return Moved(later.name, tuple(self.axes[axis] for axis in later.axes))
+            return MovedInput(later.name, self.axes or later.axes)
+        return MovedInput(later.name, tuple(self.axes[axis] for axis in later.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Made:
 
     file: Path
     version: str  # of the tool
-    inputs: Mapping[str, Moved] = field(default_factory=dict)  # those that moved, by their name before
+    inputs: Mapping[str, MovedInput] = field(default_factory=dict)  # those that moved, by their name before
     notes: tuple[str, ...] = ()
 
 
@@ -59,13 +59,13 @@ class MovedSamples:
     """Samples of the model the user gave, as an input of a converted file takes them."""
 
     samples: Samples
-    moved: Mapping[str, Moved] = field(default_factory=dict)
+    moved: Mapping[str, MovedInput] = field(default_factory=dict)
 
     def feeds(self, most: int | None = None) -> Iterator[Feed]:
         for feed in self.samples.feeds(most):
             found = {}
             for name, array in feed.items():
-                place = self.moved.get(name, Moved(name))
+                place = self.moved.get(name, MovedInput(name))
                 found[place.name] = array if place.axes is None else np.ascontiguousarray(array.transpose(place.axes))
             yield found
 
@@ -73,11 +73,12 @@ class MovedSamples:
     def calibration(self) -> Calibration:
         return self.samples.calibration
 
-    def then(self, inputs: Mapping[str, Moved], names: Sequence[str]) -> MovedSamples:
+    def then(self, inputs: Mapping[str, MovedInput], names: Sequence[str]) -> MovedSamples:
         """After one more step, for the inputs of the model that have these names."""
-        now = {name: self.moved.get(name, Moved(name)) for name in names}
+        now = {name: self.moved.get(name, MovedInput(name)) for name in names}
         return MovedSamples(
-            self.samples, {name: place.then(inputs.get(place.name, Moved(place.name))) for name, place in now.items()}
+            self.samples,
+            {name: place.then(inputs.get(place.name, MovedInput(place.name))) for name, place in now.items()},
         )
 
     def write(self, folder: Path, most: int) -> list[str]:

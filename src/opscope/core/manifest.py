@@ -275,17 +275,6 @@ class TraceWords(NamedTuple):
     arguments: tuple[tuple[str, str], ...]  # name of an argument in our timelines → here; one without is left out
 
 
-class TargetWords(NamedTuple):
-    """How the vendor's tools call what is told of a run on one of the plug-in's targets, whoever tells it."""
-
-    memories: tuple[tuple[str, str], ...] = ()  # name in the target file → in summaries and timelines
-    opstats_tag: str = "opstats"  # in names of files that `opscope opstats` writes, for scripts that look for it
-    trace_category: str = "op"  # of spans, where `trace_words` has none
-
-    def memory(self, name: str) -> str:
-        return dict(self.memories).get(name, name)
-
-
 class Manifest(NamedTuple):
     """Everything that one plug-in adds."""
 
@@ -307,7 +296,6 @@ class Manifest(NamedTuple):
     report_styles: tuple[ReportStyle, ...] = ()
     summary_files: tuple[SummaryFile, ...] = ()
     examples: tuple[Example, ...] = ()
-    target_words: TargetWords = TargetWords()  # for files about runs on its targets
     trace_words: TraceWords | None = None  # for timelines of what its backends and importers make
     sampler: str = ""  # place of `sampled(log, device=0)`, a context in which a device's power is logged (power-log)
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .errors import UsageError, in_words
-from .manifest import Manifest, TargetWords, TraceWords
+from .manifest import Manifest, TraceWords
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,23 +68,11 @@ def _target_files(found: tuple[Manifest, ...]) -> Mapping[str, tuple[Manifest, P
     return files
 
 
-def target_words(target: str, maker: str = "") -> TargetWords:
-    """Words of the plug-in that a target is from, else of that of the backend or importer that made the run."""
-    found = target_files().get(target)
-    manifest = found[0] if found is not None else _manifest_of(maker)
-    return TargetWords() if manifest is None else manifest.target_words
-
-
 def trace_words(maker: str) -> TraceWords | None:
     """Words for a timeline of what a backend or an importer made; None: its plug-in has none of its own."""
-    manifest = _manifest_of(maker)
-    return None if manifest is None else manifest.trace_words
-
-
-def _manifest_of(maker: str) -> Manifest | None:
     for manifest in manifests():
         if maker in {*(backend.name for backend in manifest.backends), *(form.name for form in manifest.formats)}:
-            return manifest
+            return manifest.trace_words
     return None
 
 

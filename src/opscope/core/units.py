@@ -29,12 +29,7 @@ def format_bytes(size: float | None) -> str:
 
 
 def format_seconds(seconds: float | None) -> str:
-    if seconds is None:
-        return UNKNOWN
-    for unit, step in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if abs(seconds) >= step:
-            return f"{format_digits(seconds / step, 3)} {unit}"
-    return f"{format_digits(seconds * 1e9, 3)} ns"
+    return _with_prefix(seconds, "s", 3)
 
 
 def format_ns(ns: float | None) -> str:
@@ -51,12 +46,17 @@ def format_latency(value_ns: float | None, low_ns: float | None, high_ns: float 
 
 
 def format_joules(joules: float | None) -> str:
-    if joules is None:
+    return _with_prefix(joules, "J", 4)
+
+
+def _with_prefix(value: float | None, unit: str, digits: int) -> str:
+    """In units of one, a thousandth, a millionth or a thousand-millionth."""
+    if value is None:
         return UNKNOWN
-    for unit, step in (("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
-        if abs(joules) >= step:
-            return f"{format_digits(joules / step, 4)} {unit}"
-    return f"{format_digits(joules * 1e9, 4)} nJ"
+    for prefix, step in (("", 1.0), ("m", 1e-3), ("u", 1e-6)):
+        if abs(value) >= step:
+            return f"{format_digits(value / step, digits)} {prefix}{unit}"
+    return f"{format_digits(value * 1e9, digits)} n{unit}"
 
 
 def format_digits(value: float, digits: int = 3) -> str:

@@ -55,6 +55,7 @@ def estimated(report: Report) -> Recording:
         model=report.model.path,
         network=report.model.name,
         target=target.name,
+        words=target.words,
         limits=limits_of(report.target, report.devices * report.cores, report.devices, report.layers),
         clocks_hz={"core": target.clocks.core_hz.value},
         devices=report.devices,

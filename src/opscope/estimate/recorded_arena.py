@@ -39,7 +39,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MemoryBlock:
     """Bytes that a layer or mark holds."""
 
     holder: int
@@ -52,7 +52,7 @@ class Arena:
     """Layers and marks are numbered together: layers first."""
 
     marks: tuple[Mark, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[MemoryBlock, ...]
     edges: tuple[tuple[int, int], ...]  # of data, beside those of the graph
     in_use_bytes: tuple[int, ...]  # while each layer runs
     reach_bytes: tuple[int, ...]  # the end of the last block in use, while each layer runs
@@ -110,7 +110,7 @@ class _Holders:
 
     def __init__(self, graph: Graph, graph_edges: npt.NDArray[np.void]) -> None:
         self.marks: list[Mark] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[MemoryBlock] = []
         self.edges: dict[tuple[int, int], None] = {}
         self._graph, self._outputs = graph, set(graph.outputs)
         self._last_reader = dict.fromkeys(range(len(graph.ops)), NO_OP)
@@ -133,7 +133,7 @@ class _Holders:
         else:
             holder, held_until = self._number(mark), NO_OP
             self._link(holder, (s for t in buffer.tensors for s in self._readers.get(t, ()) if s >= step))
-        self.blocks.append(Block(holder, address, buffer.size_bytes))
+        self.blocks.append(MemoryBlock(holder, address, buffer.size_bytes))
         if any(self._is_kept(tensor) for tensor in buffer.tensors):
             self._taken[holder] = None
         elif held_until < buffer.last:

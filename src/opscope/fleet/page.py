@@ -25,7 +25,7 @@ from .query import ask, ask_columns
 from .schema import METRIC_COLUMNS
 from .store import Store
 from .table import column_of, metric_of
-from .trend import MOST_EXPLAINED, Change, trend
+from .trend import MOST_EXPLAINED, ChangePoint, trend
 
 MOST_ROWS = 200_000
 MOST_VALUES = 2_000_000  # rows × metrics: parts of metrics are left out before cells are
@@ -205,7 +205,7 @@ class _Cells:
         return tuple(found[:_MOST_CHANGES])
 
 
-def _change(change: Change, metric: int, rows: Mapping[str, int]) -> StoreChange:
+def _change(change: ChangePoint, metric: int, rows: Mapping[str, int]) -> StoreChange:
     interval = change.interval
     return StoreChange(
         metric,

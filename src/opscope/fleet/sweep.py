@@ -31,7 +31,7 @@ _EMPTY_EACH = 5000  # cells: questions to a store stay quick while a long sweep 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepPlan:
     """What a sweep will do."""
 
     cells: tuple[Cell, ...]
@@ -68,10 +68,10 @@ class Progress:
         self.seconds, self.last = seconds, outcome
 
 
-def plan_for(store: Store | None, cells: Sequence[Cell], *, retry_failed: bool = False) -> Plan:
+def plan_for(store: Store | None, cells: Sequence[Cell], *, retry_failed: bool = False) -> SweepPlan:
     """What is left to do, with what earlier cells of the same backends took."""
     if store is None or not store.listing().count:
-        return Plan(tuple(cells), tuple(cells), (), None)
+        return SweepPlan(tuple(cells), tuple(cells), (), None)
     known = {str(row_id): str(status) for row_id, status in ask(store, "SELECT id, status FROM cells").rows}
     wanted = [cell for cell in cells if cell.id not in known or (retry_failed and known[cell.id] != OK)]
     failed = tuple(cell.id for cell in cells if known.get(cell.id, OK) != OK)
@@ -79,19 +79,19 @@ def plan_for(store: Store | None, cells: Sequence[Cell], *, retry_failed: bool =
     each = {str(backend): float(str(seconds)) for backend, seconds in took if seconds is not None}
     is_known = all(cell.backend in each for cell in wanted)
     seconds = sum(each[cell.backend] for cell in wanted) if is_known else None
-    return Plan(tuple(cells), tuple(wanted), () if retry_failed else failed, seconds)
+    return SweepPlan(tuple(cells), tuple(wanted), () if retry_failed else failed, seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
     """What a sweep is about to do, and where."""
 
-    plan: Plan
+    plan: SweepPlan
     at_once: int
     dashboard: str = ""  # address of the cluster's page
 
 
-def plan_sweep(spec: Spec, store: str | Path, options: SweepOptions) -> Plan:
+def plan_sweep(spec: Spec, store: str | Path, options: SweepOptions) -> SweepPlan:
     """What a sweep would do; nothing is written, and no cluster is asked."""
     known = Store(store) if Place(store).get(HEAD) is not None else None
     return plan_for(known, planned(spec, again="fresh" if options.fresh else ""), retry_failed=options.retry_failed)
@@ -161,7 +161,7 @@ def _workers(options: SweepOptions, job: Job, jobs: int, backends: Sequence[str]
 
 def _run(
     store: Store,
-    plan: Plan,
+    plan: SweepPlan,
     workers: _Workers,
     progress: Callable[[Progress], None] | None,
     *,

@@ -21,7 +21,7 @@ _CHOICE = ("precision", "batch", "cores", "devices", "backend", "target", "model
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableEntry:
     """What a place of the table shows."""
 
     value: float | None  # None: not known
@@ -38,7 +38,7 @@ class Table:
     corner: str  # what the rows are of
     rows: tuple[str, ...]
     columns: tuple[str, ...]  # each of one provenance, which it names
-    entries: Mapping[tuple[str, str], Entry]
+    entries: Mapping[tuple[str, str], TableEntry]
     reasons: Mapping[str, str] = field(default_factory=dict)  # of cells without figures, by where they are
 
     def text(self, row: str, column: str) -> str:
@@ -122,12 +122,12 @@ def _label(values: Sequence[object]) -> str:
     return " ".join("—" if value is None else printable(str(value), 80) for value in values)
 
 
-def _entry(place: tuple[str, str], cells: Sequence[tuple[object, ...]], better: str) -> Entry:
+def _entry(place: tuple[str, str], cells: Sequence[tuple[object, ...]], better: str) -> TableEntry:
     known = [cell for cell in cells if cell[0] == OK]
     if not known:
-        return Entry(None, str(cells[0][1] or ""), str(cells[0][0]))
+        return TableEntry(None, str(cells[0][1] or ""), str(cells[0][0]))
     if len(known) == 1:
-        return Entry(_float(known[0][3]))
+        return TableEntry(_float(known[0][3]))
     if not better:
         raise UsageError(
             f"table: {len(known)} cells at {printable(' / '.join(place))} differ in {', '.join(_differ(known))}; "
@@ -135,7 +135,7 @@ def _entry(place: tuple[str, str], cells: Sequence[tuple[object, ...]], better: 
         )
     sign = 1 if better == "less" else -1
     least = min(known, key=lambda cell: (cell[3] is None, sign * (_float(cell[3]) or 0.0)))
-    return Entry(_float(least[3]), " ".join(f"{name}={_choice(least, name)}" for name in _differ(known)))
+    return TableEntry(_float(least[3]), " ".join(f"{name}={_choice(least, name)}" for name in _differ(known)))
 
 
 def _differ(cells: Sequence[tuple[object, ...]]) -> list[str]:

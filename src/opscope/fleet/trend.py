@@ -50,7 +50,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangePoint:
     """A change point: what was before, what is from then on, and what explains it."""
 
     at: str
@@ -77,7 +77,7 @@ class Series:
     unit: str
     better: str
     points: tuple[Point, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ChangePoint, ...]
 
 
 def trend(
@@ -138,13 +138,13 @@ def _name(row: Mapping[str, object]) -> str:
     return " ".join([*words, *(f"{name}={value}" for name, value in options.items())])
 
 
-def _exact(points: Sequence[Point]) -> Iterator[Change]:
+def _exact(points: Sequence[Point]) -> Iterator[ChangePoint]:
     for one, other in pairwise(points):
         if one.value != other.value:
-            yield Change(other.at, one.value, other.value, None, base=one.id, new=other.id)
+            yield ChangePoint(other.at, one.value, other.value, None, base=one.id, new=other.id)
 
 
-def _noisy(points: Sequence[Point], seed: int) -> Iterator[Change]:
+def _noisy(points: Sequence[Point], seed: int) -> Iterator[ChangePoint]:
     """By the points themselves where they are enough, else by the samples that neighbours have."""
     if len(points) < 2 * FEWEST:
         for one, other in pairwise(points):
@@ -152,7 +152,7 @@ def _noisy(points: Sequence[Point], seed: int) -> Iterator[Change]:
                 interval = ratio_interval(one.samples, other.samples, seed=seed)
                 if interval is not None and not interval.is_noise:
                     note = "by the samples of two cells: how far repeated cells lie apart is not known"
-                    yield Change(other.at, one.value, other.value, interval, note, base=one.id, new=other.id)
+                    yield ChangePoint(other.at, one.value, other.value, interval, note, base=one.id, new=other.id)
         return
     values = np.array([point.value for point in points])
     edges = [0, *splits(values, seed=seed), len(points)]
@@ -161,7 +161,7 @@ def _noisy(points: Sequence[Point], seed: int) -> Iterator[Change]:
         interval = ratio_interval(spread_of(before), spread_of(after), seed=seed)
         ends = points[middle - 1].id, points[middle].id
         medians = float(np.median(before)), float(np.median(after))
-        yield Change(points[middle].at, *medians, interval, base=ends[0], new=ends[1])
+        yield ChangePoint(points[middle].at, *medians, interval, base=ends[0], new=ends[1])
 
 
 def splits(values: npt.NDArray[np.float64], *, seed: int = 0) -> list[int]:
@@ -203,7 +203,7 @@ def _drift(ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return found
 
 
-def _explained(figures: Mapping[str, Figures], change: Change) -> Change:
+def _explained(figures: Mapping[str, Figures], change: ChangePoint) -> ChangePoint:
     """With the ops and the cause that the comparison of the two cells names."""
     try:
         found = compare(figures[change.base], figures[change.new], allow=ALLOWABLE, labels=LABELS)

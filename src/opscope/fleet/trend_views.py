@@ -8,7 +8,7 @@ from ..core.errors import printable
 from ..core.json_files import write_json
 from ..core.units import format_ns
 from ..gate.comparison import show_value
-from .trend import Change, Series
+from .trend import ChangePoint, Series
 
 _SHOWN_AT = 16  # characters of a commit
 
@@ -28,7 +28,7 @@ class TrendText:
         steady = len(found) - len(changed)
         print(f"{len(changed)} of {len(found)} series of {self.metric} changed; {steady} did not", file=out)
 
-    def _render(self, series: Series, change: Change, out: TextIO) -> None:
+    def _render(self, series: Series, change: ChangePoint, out: TextIO) -> None:
         before, after = (show_value(value, series.unit) for value in (change.before, change.after))
         grew = change.after > change.before
         verdict = "" if not series.better else "worse" if grew is (series.better == "less") else "better"

@@ -26,7 +26,7 @@ from .page import StorePage
 from .query import Answer, ask
 from .spec import Spec, read_spec
 from .store import Store
-from .sweep import Plan, Progress, Started
+from .sweep import Progress, Started, SweepPlan
 from .table import Table, pivot
 from .trend import Series
 from .trend import trend as trend_of
@@ -34,7 +34,7 @@ from .trend import trend as trend_of
 
 def plan_sweep(
     spec: Spec | str | Path, store: str | Path, options: SweepOptions | None = None, **named: object
-) -> Plan:
+) -> SweepPlan:
     """What `sweep` would do; nothing is run or written."""
     return sweeps.plan_sweep(_spec(spec), store, chosen(SweepOptions, options, named))
 

@@ -14,7 +14,7 @@ from .figures import BYTES, COUNT, JOULES, NS, PER_SECOND, Figure, Spread
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class GateMetric:
     """A total that runs have."""
 
     unit: str
@@ -26,30 +26,34 @@ class Metric:
 
 
 METRICS = {  # name → what it is; order is report order
-    "latency": Metric(NS, "less", "one inference on the device"),
-    "throughput": Metric(PER_SECOND, "more", "inferences per second"),
-    "host_latency": Metric(NS, "less", "one inference as the application sees it", "STAGE"),
-    "peak_memory": Metric(BYTES, "less", "most bytes in use in one memory", "MEMORY", largest_part=True),
-    "memory_read": Metric(BYTES, "less", "bytes read from memories", "MEMORY"),
-    "memory_write": Metric(BYTES, "less", "bytes written to memories", "MEMORY"),
-    "energy": Metric(JOULES, "less", "one inference"),
-    "ttft": Metric(NS, "less", "to the first token of a language model, at the first point asked for", "POINT"),
-    "tpot": Metric(NS, "less", "from token to token of one user, at the first point asked for", "POINT"),
-    "prefill_tokens": Metric(PER_SECOND, "more", "tokens of prompts read per second", "POINT"),
-    "decode_tokens": Metric(PER_SECOND, "more", "tokens made per second for all users", "POINT"),
-    "weights": Metric(BYTES, "less", "weights of a language model"),
-    "kv_cache": Metric(BYTES, "less", "keys and values that a language model keeps", "POINT"),
-    "token_energy": Metric(JOULES, "less", "one token that is decoded", "POINT"),
-    "busy": Metric(NS, "less", "all lanes together at work", "ENGINE"),
-    "wait": Metric(NS, "less", "all lanes together waiting for others", "ENGINE"),
-    "idle": Metric(NS, "", "all lanes together with nothing to do; waits are in it where they are not told", "ENGINE"),
-    "cause": Metric(
+    "latency": GateMetric(NS, "less", "one inference on the device"),
+    "throughput": GateMetric(PER_SECOND, "more", "inferences per second"),
+    "host_latency": GateMetric(NS, "less", "one inference as the application sees it", "STAGE"),
+    "peak_memory": GateMetric(BYTES, "less", "most bytes in use in one memory", "MEMORY", largest_part=True),
+    "memory_read": GateMetric(BYTES, "less", "bytes read from memories", "MEMORY"),
+    "memory_write": GateMetric(BYTES, "less", "bytes written to memories", "MEMORY"),
+    "energy": GateMetric(JOULES, "less", "one inference"),
+    "ttft": GateMetric(NS, "less", "to the first token of a language model, at the first point asked for", "POINT"),
+    "tpot": GateMetric(NS, "less", "from token to token of one user, at the first point asked for", "POINT"),
+    "prefill_tokens": GateMetric(PER_SECOND, "more", "tokens of prompts read per second", "POINT"),
+    "decode_tokens": GateMetric(PER_SECOND, "more", "tokens made per second for all users", "POINT"),
+    "weights": GateMetric(BYTES, "less", "weights of a language model"),
+    "kv_cache": GateMetric(BYTES, "less", "keys and values that a language model keeps", "POINT"),
+    "token_energy": GateMetric(JOULES, "less", "one token that is decoded", "POINT"),
+    "busy": GateMetric(NS, "less", "all lanes together at work", "ENGINE"),
+    "wait": GateMetric(NS, "less", "all lanes together waiting for others", "ENGINE"),
+    "idle": GateMetric(
+        NS, "", "all lanes together with nothing to do; waits are in it where they are not told", "ENGINE"
+    ),
+    "cause": GateMetric(
         NS, "less", "part of the wall time that one cause takes, as in the findings", "CAUSE", only_parts=True
     ),
-    "occupancy": Metric(NS, "less", "part of the wall time of the device by who is at work", "PART", only_parts=True),
-    "macs": Metric(COUNT, "", "multiply-accumulate operations"),
-    "ops": Metric(COUNT, "", "ops with a time of their own"),
-    "commands": Metric(COUNT, "", "commands on all lanes"),
+    "occupancy": GateMetric(
+        NS, "less", "part of the wall time of the device by who is at work", "PART", only_parts=True
+    ),
+    "macs": GateMetric(COUNT, "", "multiply-accumulate operations"),
+    "ops": GateMetric(COUNT, "", "ops with a time of their own"),
+    "commands": GateMetric(COUNT, "", "commands on all lanes"),
 }
 OP_METRICS = {  # limits on the time of ops: name → what stands behind the colon
     "op": "NAME",

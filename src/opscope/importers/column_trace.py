@@ -14,7 +14,7 @@ from ..core.provenance import Provenance
 from ..recording.recording import OpRecord
 from ..recording.trace import NONE, Lane, SpanKind, Trace
 from .trace_build import Marks, build_trace
-from .trace_events import Samples, Spans
+from .trace_events import CounterSamples, Spans
 
 MOST_OPS = 200_000  # rows per op beyond this are no help to a reader; the timeline keeps them all
 
@@ -40,7 +40,7 @@ def column_trace(columns: SpanColumns, lanes: Sequence[Lane], names: Sequence[st
     empty = np.zeros(0, np.int64)
     marks = Marks(columns.kind, columns.op, columns.inference, cycles=columns.cycles, does=columns.does)
     return build_trace(
-        spans, Samples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks, provenance=provenance
+        spans, CounterSamples([], empty, empty, empty.astype(np.float64)), lanes, (), marks=marks, provenance=provenance
     )
 
 

@@ -184,7 +184,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """Whole lines of a file."""
 
     raw: bytes
@@ -198,8 +198,8 @@ class Block:
     def first_line(self) -> bytes:
         return self.raw.partition(b"\n")[0].rstrip(b"\r")
 
-    def without_first(self) -> Block:
-        return Block(self.raw.partition(b"\n")[2], self.separator, self.number + 1, self.count - 1)
+    def without_first(self) -> TextBlock:
+        return TextBlock(self.raw.partition(b"\n")[2], self.separator, self.number + 1, self.count - 1)
 
     def quick(self, kinds: str) -> list[Numbers | pa.DictionaryArray] | None:
         """Columns of a block in which every line has exactly these fields; None: one has not, see `lines`.
@@ -233,7 +233,7 @@ def _as_they_lie(column: pa.Array, kind: type[np.integer[Any]]) -> Numbers:
     return numbers
 
 
-def read_lines(path: Path, separator: bytes, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def read_lines(path: Path, separator: bytes, *, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
     """The lines of a file, in blocks that end with a line; a line that two blocks share goes with the later one."""
     left, number = b"", 1  # what the last block began and did not end
     for block in _as_utf8(read_blocks(path, block_bytes)):
@@ -242,15 +242,15 @@ def read_lines(path: Path, separator: bytes, *, block_bytes: int = BLOCK_BYTES) 
         if cut:
             raw, left = b"".join((left, memoryview(block)[:cut])), block[cut:]
             count = raw.count(b"\n")
-            yield Block(raw, separator, number, count)
+            yield TextBlock(raw, separator, number, count)
             number += count
         elif endless:
-            yield Block(left + block + b"\n", separator, number, 1)
+            yield TextBlock(left + block + b"\n", separator, number, 1)
             left = b""
         else:
             left += block
     if left:
-        yield Block(left + b"\n", separator, number, 1)
+        yield TextBlock(left + b"\n", separator, number, 1)
 
 
 def _as_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -275,7 +275,7 @@ def with_newlines(raw: bytes) -> bytes:
 class Parsed:
     """A block below the header, its fields as `Block.quick` calls them, and their columns; None: see its lines."""
 
-    block: Block
+    block: TextBlock
     kinds: str
     columns: list[Numbers | pa.DictionaryArray] | None
 
@@ -291,12 +291,12 @@ def read_parsed(path: Path, separator: bytes, kinds: Callable[[bytes], str]) -> 
     return ahead(_parsed, _below_header(path, separator, kinds), threads=1)
 
 
-def _parsed(told: tuple[Block, str]) -> Parsed:
+def _parsed(told: tuple[TextBlock, str]) -> Parsed:
     block, kinds = told
     return Parsed(block, kinds, block.quick(kinds))
 
 
-def _below_header(path: Path, separator: bytes, kinds: Callable[[bytes], str]) -> Iterator[tuple[Block, str]]:
+def _below_header(path: Path, separator: bytes, kinds: Callable[[bytes], str]) -> Iterator[tuple[TextBlock, str]]:
     wanted = ""
     for block in read_lines(path, separator):
         if wanted:

@@ -26,7 +26,7 @@ _AS_GOOD = 0.98  # of the best correlation: shifts that cannot be told from it
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class PowerSamples:
     """Watts at points in time, in order."""
 
     time_ns: Numbers
@@ -36,8 +36,8 @@ class Samples:
         if len(self.time_ns) < 2 or bool((np.diff(self.time_ns) <= 0).any()):
             raise ValueError("expected two samples and more, each later than the one before")
 
-    def shifted(self, by_ns: int) -> Samples:
-        return Samples(self.time_ns + by_ns, self.watts)
+    def shifted(self, by_ns: int) -> PowerSamples:
+        return PowerSamples(self.time_ns + by_ns, self.watts)
 
     @property
     def interval_ns(self) -> float:
@@ -89,11 +89,11 @@ class Reading:
     coarse: int  # stretches between samples in which work begins or ends more than once
 
 
-def covers(samples: Samples, window: tuple[int, int]) -> bool:
+def covers(samples: PowerSamples, window: tuple[int, int]) -> bool:
     return bool(samples.time_ns[0] <= window[0] and window[1] <= samples.time_ns[-1])
 
 
-def read_energy(samples: Samples, activity: Activity, *, unsure_ns: int = 0) -> Reading:
+def read_energy(samples: PowerSamples, activity: Activity, *, unsure_ns: int = 0) -> Reading:
     """Energy of the window of an activity, which samples have to cover; `unsure_ns` is how far they may be off it."""
     start, end = activity.window
     if not covers(samples, (start, end)):
@@ -123,7 +123,7 @@ def _without(energy: Range, idle: Range, seconds: float) -> Range:
     )
 
 
-def _energy(samples: Samples, activity: Activity) -> Range:
+def _energy(samples: PowerSamples, activity: Activity) -> Range:
     start, end = activity.window
     time, watts = _cut(samples, start, end)
     seconds, edges = np.diff(time) * NANO, activity.edges_between(samples.time_ns)
@@ -140,7 +140,7 @@ def _energy(samples: Samples, activity: Activity) -> Range:
     return Range(value, value - under, value + over)
 
 
-def _cut(samples: Samples, start: int, end: int) -> tuple[Floats, Floats]:
+def _cut(samples: PowerSamples, start: int, end: int) -> tuple[Floats, Floats]:
     """Samples inside, with the ends of the window between them."""
     inside = samples.time_ns[(samples.time_ns > start) & (samples.time_ns < end)]
     time = np.concatenate([[start], inside, [end]]).astype(np.float64)
@@ -154,7 +154,7 @@ def _around(time_ns: Numbers, start: int, end: int) -> Numbers:
     return np.arange(first, last + 1)
 
 
-def _idle(samples: Samples, window: tuple[int, int]) -> Range | None:
+def _idle(samples: PowerSamples, window: tuple[int, int]) -> Range | None:
     """The median of samples outside, one sample away from the work on either side, and how far it may be off."""
     away = samples.interval_ns
     outside = samples.watts[(samples.time_ns < window[0] - away) | (samples.time_ns > window[1] + away)]
@@ -174,12 +174,12 @@ class Alignment:
     likeness: float | None = None  # correlation of power and activity; None: it was not asked for
 
 
-def aligned_at(samples: Samples, marked_ns: int, activity: Activity) -> Alignment:
+def aligned_at(samples: PowerSamples, marked_ns: int, activity: Activity) -> Alignment:
     """A mark among the samples stands for the begin of work: it is as exact as they are close."""
     return Alignment(activity.window[0] - marked_ns, round(samples.interval_ns))
 
 
-def aligned_by_activity(samples: Samples, activity: Activity) -> Alignment | None:
+def aligned_by_activity(samples: PowerSamples, activity: Activity) -> Alignment | None:
     """Where power follows the activity best, by cross-correlation; None where the samples do not last as long."""
     length, work = int(samples.time_ns[-1] - samples.time_ns[0]), activity.window[1] - activity.window[0]
     step = max(samples.interval_ns / FINEST, length / MOST_STEPS)

@@ -16,7 +16,17 @@ from ..recording.recording import Metric, Recording
 from ..recording.resources import Range
 from ..recording.summary import Energy
 from ..recording.trace import COUNTER, NONE, SpanKind, Trace
-from .power import Activity, Alignment, Reading, Samples, aligned_at, aligned_by_activity, covers, read_energy, unsteady
+from .power import (
+    Activity,
+    Alignment,
+    PowerSamples,
+    Reading,
+    aligned_at,
+    aligned_by_activity,
+    covers,
+    read_energy,
+    unsteady,
+)
 
 POWER, CLOCK, THROTTLE, MARKER = "power", "clock", "throttle reasons", "marker"
 _LEAST_LIKENESS = 0.5
@@ -73,20 +83,20 @@ def _activity(whole: Recording) -> Activity:
     return Activity.of(spans["start_ns"].astype(np.int64), spans["end_ns"].astype(np.int64))
 
 
-def _samples(log: Recording) -> Samples:
+def _samples(log: Recording) -> PowerSamples:
     number = next(n for n, track in enumerate(log.trace.counters) if track.unit == "W")
     rows = log.trace.samples[log.trace.samples["counter"] == number]
-    return Samples(rows["time_ns"].astype(np.int64), rows["value"].astype(np.float64))
+    return PowerSamples(rows["time_ns"].astype(np.int64), rows["value"].astype(np.float64))
 
 
-def _usual(log: Recording, samples: Samples, activity: Activity) -> Align:
+def _usual(log: Recording, samples: PowerSamples, activity: Activity) -> Align:
     """By a mark where there is one; else as they are where they cover the work."""
     if log.metric(MARKER) is not None:
         return Align.MARKER
     return Align.CLOCK if covers(samples, activity.window) else Align.ACTIVITY
 
 
-def _alignment(how: Align, log: Recording, samples: Samples, activity: Activity) -> Alignment:
+def _alignment(how: Align, log: Recording, samples: PowerSamples, activity: Activity) -> Alignment:
     if how is Align.CLOCK:
         return Alignment(0, 0)
     if how is Align.MARKER:

@@ -13,7 +13,7 @@ from ..core.errors import UsageError
 from ..core.meaning import Does, LaneRole
 from ..core.provenance import Provenance
 from ..recording.trace import COUNTER, EDGE, NONE, CounterTrack, Lane, Trace, blank_spans
-from .trace_events import Key, Samples, Spans, Thread
+from .trace_events import CounterSamples, Key, Spans, Thread
 from .trace_lanes import levels
 
 LONGEST_AXIS_NS = 1 << 50  # 13 days: a folder of a run holds no later time
@@ -39,7 +39,7 @@ class Marks:
 
 def build_trace(
     spans: Spans,
-    samples: Samples,
+    samples: CounterSamples,
     lanes: Sequence[Lane],
     tracks: Sequence[CounterTrack],
     *,

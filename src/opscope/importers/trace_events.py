@@ -112,7 +112,7 @@ class Spans:
 
 
 @dataclass(slots=True)
-class Samples:
+class CounterSamples:
     """Counter values in file order."""
 
     tracks: list[tuple[Key, str]]  # process, series
@@ -153,7 +153,7 @@ class Events:
     def spans(self) -> Spans:
         return _spans(self)
 
-    def samples(self) -> Samples:
+    def samples(self) -> CounterSamples:
         return _samples(self)
 
     def names(self) -> tuple[dict[Key, str], dict[Thread, str]]:
@@ -419,7 +419,7 @@ def _ns(ts: float | None) -> int | None:
     return round(ts * 1000) if ts is not None and abs(ts) < LONGEST_NS / 1000 else None
 
 
-def _samples(file: Events) -> Samples:
+def _samples(file: Events) -> CounterSamples:
     tracks: dict[tuple[Key, str], int] = {}
     rows: list[tuple[int, int, float]] = []
     for number, event in file.of_kind("C"):
@@ -431,7 +431,9 @@ def _samples(file: Events) -> Samples:
             title = event.name if label in ("", event.name) or len(series) == 1 else f"{event.name} {label}"
             rows.append((tracks.setdefault((event.pid, title), len(tracks)), time, value))
     track, time_ns, value_of = zip(*rows, strict=True) if rows else ((), (), ())
-    return Samples(list(tracks), np.array(track, np.int64), np.array(time_ns, np.int64), np.array(value_of, np.float64))
+    return CounterSamples(
+        list(tracks), np.array(track, np.int64), np.array(time_ns, np.int64), np.array(value_of, np.float64)
+    )
 
 
 def _series(event: Event) -> dict[str, float]:

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 
 
-class Block(Enum):
+class DecoderPart(Enum):
     """Parts of a decoder that time and bytes are shared out to."""
 
     EMBEDDING = "embedding"
@@ -350,7 +350,7 @@ class SideInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class DecoderLayer:
     """One layer: something that mixes tokens, and something that works on each of them."""
 
     mixer: Mixer
@@ -366,7 +366,7 @@ class Architecture:
     family: str  # `model_type` of its config
     hidden: int
     vocabulary: int
-    layers: tuple[Layer, ...]
+    layers: tuple[DecoderLayer, ...]
     longest_context: int  # tokens
     norm: Norm = Norm(mean=False)
     norm_place: NormPlace = NormPlace.BEFORE
@@ -403,9 +403,9 @@ class Architecture:
         return next((layer.side.size for layer in self.layers if layer.side is not None), 0)
 
     @cached_property
-    def repeats(self) -> Mapping[Layer, int]:
+    def repeats(self) -> Mapping[DecoderLayer, int]:
         """The different layers, in order of appearance, and how many of each there are."""
-        found: dict[Layer, int] = {}
+        found: dict[DecoderLayer, int] = {}
         for layer in self.layers:
             found[layer] = found.get(layer, 0) + 1
         return found
@@ -427,45 +427,45 @@ class Architecture:
 
     @property
     def embedding_rows(self) -> Sequence[Parameters]:
-        rows = [Parameters("embed_tokens", Block.EMBEDDING, self.table, 1, used_rows=1)]
+        rows = [Parameters("embed_tokens", DecoderPart.EMBEDDING, self.table, 1, used_rows=1)]
         if self.position_rows:
             table = Matrix(self.position_rows, self.hidden)
-            rows.append(Parameters("embed_positions", Block.EMBEDDING, table, 1, used_rows=1))
+            rows.append(Parameters("embed_positions", DecoderPart.EMBEDDING, table, 1, used_rows=1))
         if self.table.columns != self.hidden:
-            rows.append(Parameters("project_in", Block.EMBEDDING, Matrix(self.table.columns, self.hidden), 1))
+            rows.append(Parameters("project_in", DecoderPart.EMBEDDING, Matrix(self.table.columns, self.hidden), 1))
         if self.side_table is not None:
-            rows.append(Parameters("embed_tokens_per_layer", Block.EMBEDDING, self.side_table, 1, used_rows=1))
+            rows.append(Parameters("embed_tokens_per_layer", DecoderPart.EMBEDDING, self.side_table, 1, used_rows=1))
             projection = Matrix(self.hidden, self.side_table.columns)
-            rows.append(Parameters("per_layer_model_projection", Block.EMBEDDING, projection, 1))
-            rows.append(_gains("per_layer_norm", Block.EMBEDDING, self.norm.parameters(self.side_size), 1))
+            rows.append(Parameters("per_layer_model_projection", DecoderPart.EMBEDDING, projection, 1))
+            rows.append(_gains("per_layer_norm", DecoderPart.EMBEDDING, self.norm.parameters(self.side_size), 1))
         if self.embedding_norm:
-            rows.append(_gains("embedding_norm", Block.EMBEDDING, self.norm.parameters(self.hidden), 1))
+            rows.append(_gains("embedding_norm", DecoderPart.EMBEDDING, self.norm.parameters(self.hidden), 1))
         return rows
 
     @property
     def head_rows(self) -> Sequence[Parameters]:
-        rows = [Parameters("lm_head", Block.HEAD, self.head, 1, is_copy=self.tied)]
+        rows = [Parameters("lm_head", DecoderPart.HEAD, self.head, 1, is_copy=self.tied)]
         if self.head.rows != self.hidden:
-            rows.append(Parameters("project_out", Block.HEAD, Matrix(self.hidden, self.head.rows), 1))
+            rows.append(Parameters("project_out", DecoderPart.HEAD, Matrix(self.hidden, self.head.rows), 1))
         if self.final_norm:
-            rows.append(_gains("norm", Block.HEAD, self.norm.parameters(self.hidden), 1))
+            rows.append(_gains("norm", DecoderPart.HEAD, self.norm.parameters(self.hidden), 1))
         return rows
 
-    def layer_rows(self, layer: Layer, count: int) -> list[Parameters]:
+    def layer_rows(self, layer: DecoderLayer, count: int) -> list[Parameters]:
         rows = [
-            Parameters(name, Block.ATTENTION, matrix, count)
+            Parameters(name, DecoderPart.ATTENTION, matrix, count)
             for name, matrix in layer.mixer.matrices(self.hidden).items()
         ]
-        rows.append(_gains("attention_gains", Block.ATTENTION, layer.mixer.small_parameters(self.norm), count))
+        rows.append(_gains("attention_gains", DecoderPart.ATTENTION, layer.mixer.small_parameters(self.norm), count))
         rows += [
-            Parameters(name, Block.FEED_FORWARD, matrix, count)
+            Parameters(name, DecoderPart.FEED_FORWARD, matrix, count)
             for name, matrix in layer.feed_forward.matrices(self.hidden).items()
         ]
         if layer.side is not None:
             sides = layer.side.matrices(self.hidden).items()
-            rows += [Parameters(name, Block.FEED_FORWARD, matrix, count) for name, matrix in sides]
+            rows += [Parameters(name, DecoderPart.FEED_FORWARD, matrix, count) for name, matrix in sides]
         norms = (self.norms + (layer.side is not None)) * self.norm.parameters(self.hidden)
-        rows.append(_gains("layer_norms", Block.FEED_FORWARD, norms, count))
+        rows.append(_gains("layer_norms", DecoderPart.FEED_FORWARD, norms, count))
         return rows
 
 
@@ -474,7 +474,7 @@ class Parameters:
     """One learned tensor of so many layers."""
 
     name: str
-    block: Block
+    block: DecoderPart
     matrix: Matrix
     count: int
     used_rows: int | None = None  # of a table, that one token reads; None: all of it is multiplied
@@ -495,5 +495,5 @@ class Parameters:
         return self.count * self.matrix.active_parameters
 
 
-def _gains(name: str, block: Block, elements: int, count: int) -> Parameters:
+def _gains(name: str, block: DecoderPart, elements: int, count: int) -> Parameters:
     return Parameters(name, block, Matrix(1, elements), count, is_small=True)

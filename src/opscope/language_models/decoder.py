@@ -13,10 +13,10 @@ from typing import Protocol, TypeVar
 from .architecture import (
     Architecture,
     Attention,
-    Block,
+    DecoderLayer,
+    DecoderPart,
     FeedForward,
     LatentAttention,
-    Layer,
     Matrix,
     Mixture,
     NormPlace,
@@ -38,7 +38,7 @@ class Routing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DecoderStep:
     """What one run of a decoder is given."""
 
     batch: int
@@ -64,14 +64,14 @@ class Step:
         return self.length if window is None else min(self.length, window + min(self.tokens, window) - 1)
 
 
-def decode(batch: int, context: int) -> Step:
+def decode(batch: int, context: int) -> DecoderStep:
     """One new token for each sequence, with `context` tokens in the cache."""
-    return Step(batch, 1, context)
+    return DecoderStep(batch, 1, context)
 
 
-def prefill(batch: int, prompt: int, cached: int = 0) -> Step:
+def prefill(batch: int, prompt: int, cached: int = 0) -> DecoderStep:
     """All tokens of a prompt, or a part of it behind `cached` earlier ones."""
-    return Step(batch, prompt, cached)
+    return DecoderStep(batch, prompt, cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class At:
     """Where in a decoder something is: the module as exporters name it, its part, and its layer."""
 
     path: str
-    block: Block
+    block: DecoderPart
     layer: int | None = None
 
     def __truediv__(self, module: str) -> At:
         return replace(self, path=f"{self.path}/{module}")
 
-    def of(self, block: Block) -> At:
+    def of(self, block: DecoderPart) -> At:
         return replace(self, block=block)
 
 
@@ -135,16 +135,16 @@ def write_decoder(model: Architecture, writer: DecoderWriter[V]) -> None:
     for number, layer in enumerate(model.layers):
         x = _layer(model, writer, number, layer, x)
         if layer.side is not None:
-            x = writer.other(At(f"model/layers.{number}", Block.FEED_FORWARD, number), x, layer.side)
+            x = writer.other(At(f"model/layers.{number}", DecoderPart.FEED_FORWARD, number), x, layer.side)
     if model.final_norm:
-        x = writer.norm(At("model/norm", Block.HEAD), x)
-    writer.finish(At("lm_head", Block.HEAD), x, model)
+        x = writer.norm(At("model/norm", DecoderPart.HEAD), x)
+    writer.finish(At("lm_head", DecoderPart.HEAD), x, model)
 
 
-def _layer(model: Architecture, writer: DecoderWriter[V], number: int, layer: Layer, x: V) -> V:
+def _layer(model: Architecture, writer: DecoderWriter[V], number: int, layer: DecoderLayer, x: V) -> V:
     """Write one layer: its two parts behind each other or beside each other, with sums around them."""
-    at = At(f"model/layers.{number}", Block.ATTENTION, number)
-    after = at.of(Block.FEED_FORWARD)
+    at = At(f"model/layers.{number}", DecoderPart.ATTENTION, number)
+    after = at.of(DecoderPart.FEED_FORWARD)
     before = model.norm_place is not NormPlace.AFTER
     behind = model.norm_place is not NormPlace.BEFORE
     normal = writer.norm(at / "input_layernorm", x) if before else x
@@ -164,7 +164,7 @@ def _layer(model: Architecture, writer: DecoderWriter[V], number: int, layer: La
     return writer.add(after, x, result)
 
 
-def _mix(writer: DecoderWriter[V], at: At, x: V, layer: Layer, hidden: int) -> V:
+def _mix(writer: DecoderWriter[V], at: At, x: V, layer: DecoderLayer, hidden: int) -> V:
     """Add what mixes tokens; attention rotates, appends to the cache, attends."""
     mixer, at = layer.mixer, at / "self_attn"
     if not isinstance(mixer, Attention) or mixer.reuses:
@@ -176,8 +176,8 @@ def _mix(writer: DecoderWriter[V], at: At, x: V, layer: Layer, hidden: int) -> V
     if not mixer.value_is_key:
         made = writer.linear(at / "v_proj", x, matrices["v_proj"])
     value = writer.heads(at, made, mixer.kv_heads)
-    key = writer.append(at.of(Block.CACHE), "key", key, mixer)
-    value = writer.append(at.of(Block.CACHE), "value", value, mixer)
+    key = writer.append(at.of(DecoderPart.CACHE), "key", key, mixer)
+    value = writer.append(at.of(DecoderPart.CACHE), "value", value, mixer)
     mixed = writer.attend(at, query, key, value, mixer)
     if mixer.gated:
         gate = writer.linear(at / "g_proj", x, matrices["g_proj"])
@@ -196,7 +196,7 @@ def write_heads(writer: DecoderWriter[V], at: At, flat: V, attention: Attention,
     return writer.rotate(module, apart, attention.rotary_size) if attention.rotary_size else apart
 
 
-def _feed_forward(writer: DecoderWriter[V], at: At, x: V, layer: Layer, hidden: int) -> V:
+def _feed_forward(writer: DecoderWriter[V], at: At, x: V, layer: DecoderLayer, hidden: int) -> V:
     part, at = layer.feed_forward, at / "mlp"
     if isinstance(part, Mixture):
         return writer.other(at, x, part)

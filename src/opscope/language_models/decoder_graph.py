@@ -1,7 +1,7 @@
-"""Architecture, Step → Graph: one op for each thing that is computed, without weights and without a file.
+"""Architecture, DecoderStep → Graph: one op for each thing that is computed, without weights and without a file.
 
-Every op has its `block` (`architecture.Block`) and, inside a layer, its `layer` as attributes. The cache is an input
-for each layer's keys and values that is updated in place and given out again: of it, only what is new is written.
+Every op has its `block` (`architecture.DecoderPart`) and, inside a layer, its `layer` as attributes. The cache is an
+input for each layer's keys and values that is updated in place and given out again: of it, only what is new is written.
 Heads that share keys are rows of one product, so that the cache is read once and never repeated.
 """
 
@@ -15,16 +15,16 @@ from ..workflows.retained_state import SUFFIX
 from .architecture import (
     Architecture,
     Attention,
-    Block,
+    DecoderPart,
     LatentAttention,
     Matrix,
     Mixture,
     Positions,
     SideInput,
 )
-from .decoder import At, OtherPart, Step, write_decoder
+from .decoder import At, DecoderStep, OtherPart, write_decoder
 from .decoder_parts import latent_attention, mixture, reusing_attention, side_input, side_vectors
-from .formats import Format, cache_format, weight_format
+from .formats import StorageFormat, cache_format, weight_format
 from .recurrent_parts import recurrent
 
 FRAMEWORK = "Hugging Face config"
@@ -35,27 +35,29 @@ _TYPES = {"matmul": "MatMul", "rms_norm": "RMSNorm", "layer_norm": "LayerNorm", 
 class Storage:
     """How weights of products and the cache are stored."""
 
-    weights: Format
-    cache: Format
-    head: Format | None = None  # of the head, and of the table that it is tied to; None: as the other weights
+    weights: StorageFormat
+    cache: StorageFormat
+    head: StorageFormat | None = None  # of the head, and of the table that it is tied to; None: as the other weights
 
     @classmethod
     def of(cls, weights: str = "f16", cache: str = "f16") -> Storage:
         return cls(weight_format(weights), cache_format(cache))
 
-    def of_block(self, block: Block) -> Format:
+    def of_block(self, block: DecoderPart) -> StorageFormat:
         """How weights of a part of the decoder are stored."""
-        return self.head if self.head is not None and block in (Block.EMBEDDING, Block.HEAD) else self.weights
+        return (
+            self.head if self.head is not None and block in (DecoderPart.EMBEDDING, DecoderPart.HEAD) else self.weights
+        )
 
 
-def decoder_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
+def decoder_graph(model: Architecture, step: DecoderStep, storage: Storage | None = None) -> Graph:
     """The graph of one step: prefill or decode."""
     writer = GraphWriter(model, step, storage or Storage.of())
     write_decoder(model, writer)
     return writer.graph()
 
 
-def repeated_graph(model: Architecture, step: Step, storage: Storage | None = None) -> Graph:
+def repeated_graph(model: Architecture, step: DecoderStep, storage: Storage | None = None) -> Graph:
     """The same step with each of the different layers once: their ops run as often as there are equal layers."""
     counts = tuple(model.repeats.values())
     graph = decoder_graph(replace(model, layers=tuple(model.repeats)), step, storage)
@@ -70,7 +72,7 @@ def repeated_graph(model: Architecture, step: Step, storage: Storage | None = No
 class GraphWriter:
     """Writes ops and tensors; a value is the number of a tensor."""
 
-    def __init__(self, model: Architecture, step: Step, storage: Storage) -> None:
+    def __init__(self, model: Architecture, step: DecoderStep, storage: Storage) -> None:
         self.model = model
         self.step = step
         self.storage = storage
@@ -170,7 +172,7 @@ class GraphWriter:
 
     def start(self, architecture: Architecture) -> int:
         step, table = self.step, architecture.table
-        at = At("model/embed_tokens", Block.EMBEDDING)
+        at = At("model/embed_tokens", DecoderPart.EMBEDDING)
         ids = self.input("input_ids", (step.batch, step.tokens), DType.I64)
         shape = (table.rows, table.columns)
         if architecture.tied:  # read by the head too, in the type of weights
@@ -179,15 +181,17 @@ class GraphWriter:
             self.table = self.table_of(at, table)
         x = self.op("gather", at, (self.table, ids), (step.batch, step.tokens, table.columns), axis=0)
         if table.columns != architecture.hidden:
-            x = self.linear(At("model/project_in", Block.EMBEDDING), x, Matrix(table.columns, architecture.hidden))
+            x = self.linear(
+                At("model/project_in", DecoderPart.EMBEDDING), x, Matrix(table.columns, architecture.hidden)
+            )
         if architecture.positions is Positions.LEARNED:
-            at = At("model/embed_positions", Block.EMBEDDING)
+            at = At("model/embed_positions", DecoderPart.EMBEDDING)
             rows = self.table_of(at, Matrix(architecture.position_rows, architecture.hidden))
             positions = self.input("position_ids", (step.batch, step.tokens), DType.I64)
             x = self.add(at, x, self.op("gather", at, (rows, positions), self.shape(x), axis=0))
         if architecture.side_table is not None:
             self.side = side_vectors(self, x, ids, architecture.side_table)
-        return self.norm(At("model/embed_norm", Block.EMBEDDING), x) if architecture.embedding_norm else x
+        return self.norm(At("model/embed_norm", DecoderPart.EMBEDDING), x) if architecture.embedding_norm else x
 
     def norm(self, at: At, x: int) -> int:
         norm, shape = self.model.norm, self.shape(x)
@@ -349,7 +353,7 @@ class GraphWriter:
             x = self.op("slice", at, (x,), (batch, 1, hidden))
         head = architecture.head
         if head.rows != hidden:
-            x = self.linear(At("model/project_out", Block.HEAD), x, Matrix(hidden, head.rows))
+            x = self.linear(At("model/project_out", DecoderPart.HEAD), x, Matrix(hidden, head.rows))
         weights = self.table if architecture.tied else self.weights(at, head)
         self.outputs.insert(0, self.product(at, x, weights, head))
 

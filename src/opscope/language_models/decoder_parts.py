@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .architecture import Attention, Block, FeedForward, LatentAttention, Matrix, Mixture, SideInput
-from .decoder import At, Routing, Step, write_feed_forward, write_heads
+from .architecture import Attention, DecoderPart, FeedForward, LatentAttention, Matrix, Mixture, SideInput
+from .decoder import At, DecoderStep, Routing, write_feed_forward, write_heads
 
 if TYPE_CHECKING:
     from .decoder_graph import GraphWriter
@@ -24,7 +24,7 @@ def reusing_attention(writer: GraphWriter, at: At, x: int, part: Attention) -> i
 
 def side_vectors(writer: GraphWriter, x: int, ids: int, table: Matrix) -> int:
     """The vectors of all layers: rows of a table, and a product of the embedding, normalised."""
-    at, size = At("model/embed_tokens_per_layer", Block.EMBEDDING), writer.model.side_size
+    at, size = At("model/embed_tokens_per_layer", DecoderPart.EMBEDDING), writer.model.side_size
     batch, tokens, hidden = writer.shape(x)
     rows = writer.table_of(at, table)
     found = writer.op("gather", at, (rows, ids), (batch, tokens, table.columns), axis=0)
@@ -66,13 +66,13 @@ def latent_attention(writer: GraphWriter, at: At, x: int, part: LatentAttention)
     key = writer.op("slice", at, (both,), (batch, tokens, part.rotary_size))
     latent = writer.reshape(at, writer.norm(at / "kv_a_layernorm", latent), (batch, 1, tokens, part.kv_rank))
     key = writer.rotate(at, writer.reshape(at, key, (batch, 1, tokens, part.rotary_size)), part.rotary_size)
-    latent = writer.cached(at.of(Block.CACHE), "latent", latent, None)
-    key = writer.cached(at.of(Block.CACHE), "key", key, None)
+    latent = writer.cached(at.of(DecoderPart.CACHE), "latent", latent, None)
+    key = writer.cached(at.of(DecoderPart.CACHE), "key", key, None)
     attend = _attend_latent if absorbs(part, writer.step) else _attend_expanded
     return writer.linear(at / "o_proj", attend(writer, at, (query, latent, key), part), matrices["o_proj"])
 
 
-def absorbs(part: LatentAttention, step: Step) -> bool:
+def absorbs(part: LatentAttention, step: DecoderStep) -> bool:
     """Whether queries are brought to the latent vectors, not keys and values made of them."""
     products = part.kv_rank * (part.plain_size + part.value_size)
     absorbed = step.tokens * (products + step.length * (2 * part.kv_rank + part.rotary_size))

@@ -1,4 +1,4 @@
-"""Architecture, Step, Machine → StepCost: what one run of a decoder takes, by formulas.
+"""Architecture, DecoderStep, Machine → StepCost: what one run of a decoder takes, by formulas.
 
 Layers that are alike cost alike, so each different one is priced once and counted as often as it is there. What a step
 keeps for the next one is in outer memory, so that layers share nothing but the values that pass between them.
@@ -15,7 +15,7 @@ from ..estimate.estimator import Estimate, estimate
 from ..estimate.price import Machine
 from ..machine.target import Holds, Route
 from .architecture import Architecture, Mixture
-from .decoder import Routing, Step
+from .decoder import DecoderStep, Routing
 from .decoder_graph import Storage, repeated_graph
 from .point import Spread
 
@@ -76,7 +76,7 @@ def _sum(parts: Sequence[tuple[Spread | None, float]]) -> Spread | None:
     return Spread(*(sum(getattr(spread, end) * times for spread, times in known) for end in ("value", "low", "high")))
 
 
-def estimated_step(model: Architecture, step: Step, storage: Storage, machine: Machine) -> StepCost:
+def estimated_step(model: Architecture, step: DecoderStep, storage: Storage, machine: Machine) -> StepCost:
     """The cost of one step on devices that share every product.
 
     Of a mixture, the range holds the experts that are read where tokens agree on them, and where they do not.
@@ -105,7 +105,7 @@ def _over(found: Spread | None, others: Sequence[Spread | None]) -> Spread | Non
     return Spread(found.value, min(each.low for each in all_of_them), max(each.high for each in all_of_them))
 
 
-def _routed_step(model: Architecture, step: Step, storage: Storage, machine: Machine) -> StepCost:
+def _routed_step(model: Architecture, step: DecoderStep, storage: Storage, machine: Machine) -> StepCost:
     found = estimate(repeated_graph(model, step, storage), machine)
     cost = _of_estimate(found)
     return weighted([(cost, 1), (_link_cost(model, step, storage, machine), 1)]) if machine.devices > 1 else cost
@@ -151,7 +151,7 @@ def _bounds(found: Estimate) -> dict[str, float]:
     return seconds
 
 
-def _link_cost(model: Architecture, step: Step, storage: Storage, machine: Machine) -> StepCost:
+def _link_cost(model: Architecture, step: DecoderStep, storage: Storage, machine: Machine) -> StepCost:
     """What devices that share products wait for each other: twice in each layer, everybody needs the sum of all parts.
 
     Each device sends every other its part of the values, and then its part of the sums: of N devices, 2 (N - 1) / N of

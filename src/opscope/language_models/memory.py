@@ -8,8 +8,8 @@ from enum import Enum
 
 from ..core.units import Bytes
 from ..machine.target import Holds, Memory, Scope, Target
-from .architecture import Architecture, Attention, Block, FeedForward, LatentAttention, Layer, Parameters
-from .decoder import Step
+from .architecture import Architecture, Attention, DecoderLayer, DecoderPart, FeedForward, LatentAttention, Parameters
+from .decoder import DecoderStep
 from .decoder_graph import Storage
 
 
@@ -54,7 +54,7 @@ def cache_bytes(model: Architecture, storage: Storage, batch: int, tokens: int) 
     return Bytes(sum(count * _layer_cache(layer, storage, batch, tokens) for layer, count in model.repeats.items()))
 
 
-def _layer_cache(layer: Layer, storage: Storage, batch: int, tokens: int) -> int:
+def _layer_cache(layer: DecoderLayer, storage: Storage, batch: int, tokens: int) -> int:
     form, mixer = storage.cache, layer.mixer
     kept = mixer.kept_tokens(tokens)
     heads = mixer.kv_heads if isinstance(mixer, Attention) else 1
@@ -65,7 +65,7 @@ def _layer_cache(layer: Layer, storage: Storage, batch: int, tokens: int) -> int
 # ---- activations ----------------------------------------------------------------------------------------------------
 
 
-def activation_bytes(model: Architecture, storage: Storage, step: Step) -> Bytes:
+def activation_bytes(model: Architecture, storage: Storage, step: DecoderStep) -> Bytes:
     """The most that a step holds besides weights and cache, where attention's scores are made a tile at a time.
 
     Beside the residual and its normalised form: queries, keys, values and results of attention, or what a feed-forward
@@ -77,14 +77,14 @@ def activation_bytes(model: Architecture, storage: Storage, step: Step) -> Bytes
     return Bytes(max(rows * (2 * model.hidden + inside) * width, step.batch * model.hidden * width + logits))
 
 
-def _mixer_features(layer: Layer, hidden: int) -> int:
+def _mixer_features(layer: DecoderLayer, hidden: int) -> int:
     matrices = layer.mixer.matrices(hidden)
     ranks = isinstance(layer.mixer, LatentAttention)
     made = [m.columns for name, m in matrices.items() if name != "o_proj" and not (ranks and name == "q_a_proj")]
     return sum(made) + matrices["o_proj"].rows
 
 
-def _inner_features(layer: Layer) -> int:
+def _inner_features(layer: DecoderLayer) -> int:
     part = layer.feed_forward
     parts = 2 if part.gated else 1
     if isinstance(part, FeedForward):
@@ -131,7 +131,7 @@ class Deployment:
         """What one device has to hold with `context` tokens in each sequence's cache, and while a prompt is read."""
         weights, cache = self._shares(batch, context)
         constants, activations = (self.target.home(what) for what in (Holds.CONSTANTS, Holds.ACTIVATIONS))
-        step = Step(batch, prompt, max(0, context - prompt))
+        step = DecoderStep(batch, prompt, max(0, context - prompt))
         return Fit(
             weights,
             cache,
@@ -186,7 +186,7 @@ class Deployment:
         found = [(sum(weights[each] for each in stage), sum(cache[each] for each in stage)) for stage in stages]
         first, last = _bytes_of(model.embedding_rows, model, storage), _bytes_of(model.head_rows, model, storage)
         if model.tied:
-            last += storage.of_block(Block.HEAD).size_bytes(model.head.rows, model.head.columns)
+            last += storage.of_block(DecoderPart.HEAD).size_bytes(model.head.rows, model.head.columns)
         found[0] = found[0][0] + first, found[0][1]
         found[-1] = found[-1][0] + last, found[-1][1]
         return max(found, key=sum)

@@ -18,7 +18,7 @@ from ..machine.catalogue import for_language_models
 from ..machine.language_models import LanguageModels
 from ..machine.target import ANY, Holds, Target
 from .architecture import Architecture
-from .decoder import Step, decode, prefill
+from .decoder import DecoderStep, decode, prefill
 from .decoder_graph import Storage
 from .estimated_step import StepCost, crossing_cost, estimated_step, weighted
 from .memory import Deployment, Parallel, cache_bytes, weight_bytes
@@ -61,7 +61,7 @@ class Estimator:
             raise UsageError(
                 f"{target.name}: cannot be compiled for; expected a target that is simulated, or an estimate"
             )
-        self.steps: dict[tuple[Step, int], StepCost] = {}
+        self.steps: dict[tuple[DecoderStep, int], StepCost] = {}
         runtime = target.language_models or LanguageModels()
         told = None if runtime.chunk_tokens is None else round(runtime.chunk_tokens.value)
         chunk = serving.chunk or told
@@ -88,7 +88,7 @@ class Estimator:
             return Provenance.SIMULATED
         return Provenance.ESTIMATED if self.target.calibration is None else Provenance.CALIBRATED
 
-    def step(self, step: Step, devices: int) -> StepCost:
+    def step(self, step: DecoderStep, devices: int) -> StepCost:
         """The cost of one step on devices that share every product."""
         if self.unheld:
             return StepCost(None, withheld=self.unheld)
@@ -171,7 +171,7 @@ class Estimator:
         size = self.storage.weights.flows.size_bytes(tokens * self.model.hidden)
         return crossing_cost(self.machine, size, count)
 
-    def chunks(self, batch: int, prompt: int, context: int) -> list[tuple[Step, float]]:
+    def chunks(self, batch: int, prompt: int, context: int) -> list[tuple[DecoderStep, float]]:
         """Steps that a prompt takes, with how often each counts.
 
         Of many chunks some are priced: what the others take lies on the line between their neighbours. Where a runtime

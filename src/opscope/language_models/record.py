@@ -88,6 +88,7 @@ def step_recording(
         model=path,
         network=found.model,
         target=found.target,
+        words=target.words,
         options={**options, "prompt": point.prompt, "context": point.context},
         limits=steps.limits,
         clocks_hz={"core": target.clocks.core_hz.value},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..workflows.retained_state import SUFFIX
-from .architecture import Block, LinearAttention, Recurrent, ShortConvolution, StateSpace
+from .architecture import DecoderPart, LinearAttention, Recurrent, ShortConvolution, StateSpace
 from .decoder import At
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _short_convolution(writer: GraphWriter, at: At, x: int, kernel: int, *, bias
     kept, name = (batch, features, kernel - 1), f"conv_state.{at.layer}"
     state, apart = writer.input(name, kept), _turned(writer, at, x)
     whole = writer.op("concat", at, (state, apart), (batch, features, kernel - 1 + tokens), axis=2)
-    writer.outputs.append(writer.op("slice", at.of(Block.CACHE), (whole,), kept, result=f"{name}{SUFFIX}"))
+    writer.outputs.append(writer.op("slice", at.of(DecoderPart.CACHE), (whole,), kept, result=f"{name}{SUFFIX}"))
     learned = [writer.gains(at, features * kernel, "conv1d.weight")]
     learned += [writer.gains(at, features, "conv1d.bias")] if bias else []
     mixed = writer.op(
@@ -92,7 +92,7 @@ def _state(writer: GraphWriter, at: At, part: LinearAttention) -> int:
 def _one_token(writer: GraphWriter, at: At, values: tuple[int, int, int, int], part: LinearAttention) -> int:
     """Decay the state, correct what it says of this key, and ask it the query."""
     query, key, value, decay = values
-    cache = at.of(Block.CACHE)
+    cache = at.of(DecoderPart.CACHE)
     state, shape = _state(writer, at, part), (writer.step.batch, part.value_heads, 1, part.value_size)
     small = writer.op("exp", at, (decay,), writer.shape(decay))
     state = writer.op("mul", cache, (state, small), writer.shape(state))
@@ -126,7 +126,7 @@ def _chunks(writer: GraphWriter, at: At, values: tuple[int, int, int, int], part
     before = writer.op("matmul", at, (query, state), tall, k=size, n=width)
     update = writer.op("matmul", at, (key, error), (batch, groups, size, width), k=chunk, n=width)
     name, shape = f"recurrent_state.{at.layer}{SUFFIX}", (batch, heads, size, width)
-    writer.outputs.append(writer.op("slice", at.of(Block.CACHE), (update,), shape, result=name))
+    writer.outputs.append(writer.op("slice", at.of(DecoderPart.CACHE), (update,), shape, result=name))
     return _out_of_chunks(writer, at, writer.add(at, inside, before), heads, tokens)
 
 
@@ -180,7 +180,7 @@ def _of_heads(writer: GraphWriter, at: At, x: int, heads: int) -> int:
 def _one_update(writer: GraphWriter, at: At, values: tuple[int, int, int, int], part: StateSpace) -> int:
     """Decay the state, add this token to it, and read it."""
     value, write, read, decay = values
-    cache, word = at.of(Block.CACHE), f"recurrent_state.{at.layer}"
+    cache, word = at.of(DecoderPart.CACHE), f"recurrent_state.{at.layer}"
     shape = (writer.step.batch, part.heads, part.state_size, part.head_size)
     small = writer.op("exp", at, (decay,), writer.shape(decay))
     state = writer.op("mul", cache, (writer.input(word, shape), small), shape)
@@ -205,7 +205,7 @@ def _scan(writer: GraphWriter, at: At, values: tuple[int, int, int, int], part: 
     made = writer.op("matmul", at, (write, value), (batch, groups, kept, size), k=chunk, n=size)
     word, shape = f"recurrent_state.{at.layer}", (batch, heads, kept, size)
     before = writer.op("cumsum", at, (made, writer.input(word, shape)), writer.shape(made), axes=(1,))
-    writer.outputs.append(writer.op("slice", at.of(Block.CACHE), (before,), shape, result=f"{word}{SUFFIX}"))
+    writer.outputs.append(writer.op("slice", at.of(DecoderPart.CACHE), (before,), shape, result=f"{word}{SUFFIX}"))
     outside = writer.op("matmul", at, (read, before), tall, k=kept, n=size)
     return _out_of_chunks(writer, at, writer.add(at, inside, outside), heads, tokens)
 

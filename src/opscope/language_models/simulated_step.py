@@ -1,4 +1,4 @@
-"""Architecture, Step, Machine → StepCost: what one run of a decoder takes on the simulated device.
+"""Architecture, DecoderStep, Machine → StepCost: what one run of a decoder takes on the simulated device.
 
 Layers that are alike take alike: the device runs the ends of the network and two layers of each kind, the second of
 them between its neighbours; as many of that one as the model has are added up.
@@ -21,13 +21,15 @@ from ..program.program import NO_OP
 from ..simulation import simulate
 from ..workflows.model_compiler import ModelCompiler
 from .architecture import Architecture
-from .decoder import Step
+from .decoder import DecoderStep
 from .decoder_graph import Storage, decoder_graph
 from .estimated_step import StepCost
 from .point import Spread
 
 
-def simulated_step(model: Architecture, step: Step, storage: Storage, machine: Machine, known: StepCost) -> StepCost:
+def simulated_step(
+    model: Architecture, step: DecoderStep, storage: Storage, machine: Machine, known: StepCost
+) -> StepCost:
     """The cost of one step on devices that share every product.
 
     One network is simulated, with each of the different layers once and, where there are more of them, once more

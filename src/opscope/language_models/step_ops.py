@@ -12,7 +12,7 @@ from ..estimate.recorded_resources import resource_cycles
 from ..graph.kinds import what_kind_does
 from ..machine.target import Holds
 from ..recording.recording import Placed, ResourceCycles
-from .decoder import Step, decode
+from .decoder import DecoderStep, decode
 from .decoder_graph import repeated_graph
 from .estimated_step import LINK
 from .point import Phase, Point
@@ -75,7 +75,7 @@ def ops_of(steps: Estimator, point: Point) -> StepOps:
     return StepOps(tuple(found), limits)
 
 
-def _estimate(steps: Estimator, step: Step) -> Estimate:
+def _estimate(steps: Estimator, step: DecoderStep) -> Estimate:
     return estimate(repeated_graph(steps.model, step, steps.storage), steps.shared_machine(steps.machine.devices))
 
 

@@ -16,6 +16,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 from ..core.entries import called, known_entries, name_key, typed
 from ..core.errors import TargetError, did_you_mean, printable
 from ..core.plugins import target_files
+from ..core.target_words import OUR_WORDS, TargetWords
 from ..graph.graph import DType
 from ..graph.kinds import KINDS, Family
 from ..graph.work_families import WorkFamily
@@ -93,6 +94,14 @@ def load(name: str) -> Target:
 def installed(path: Path) -> Target:
     """The target of a file of the catalogue, read once."""
     return read(path)
+
+
+def words_of(carried: TargetWords | None, target: str) -> TargetWords:
+    """The words that a program or a run carries; one of an earlier version has none, and gets those of its target."""
+    if carried is not None:
+        return carried
+    path = catalogue().get(target)
+    return OUR_WORDS if path is None else installed(path).words
 
 
 def data_sheet(name: str) -> Target:

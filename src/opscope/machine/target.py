@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..core.meaning import Carries
+from ..core.target_words import OUR_WORDS, TargetWords
 from ..graph.graph import DType, Op
 from ..graph.work_families import WorkFamily
 from .calibration import Calibration, Judged, Validation
@@ -367,6 +368,7 @@ class Target:
     simulation: Simulation | None = None
     pmu: Pmu | None = None
     commands: Mapping[str, str] = field(default_factory=dict)  # kind → name the vendor's tools print for it
+    words: TargetWords = OUR_WORDS
     precision: Mapping[str, str] = field(default_factory=dict)  # data type in the model → data type it runs as
     idle_watts: Figure | None = None
     model_error: Figure | None = None  # factor on simulated times that their figures do not explain: 1, from and to

@@ -37,6 +37,7 @@ _OPTION = "option"  # key of the metadata of a field
 
 Shapes = Mapping[str, tuple[int, ...]]  # graph input name → shape
 Options = TypeVar("Options", bound="DataclassInstance")
+Named = TypeVar("Named")
 
 
 class Option(NamedTuple):
@@ -84,6 +85,15 @@ def chosen(kind: type[Options], options: Options | None, named: Mapping[str, obj
     for each in fields(kind):
         _check_number(each.name, str(each.type), named.get(each.name))
     return replace(kind() if options is None else options, **named)
+
+
+def chosen_or_by_name(
+    kind: type[Options], options: Options | Mapping[str, Named] | None, named: Mapping[str, Named]
+) -> Options | Mapping[str, Named]:
+    """Options of this kind with those that are given by name; of any other, all of them by name."""
+    if options is None or isinstance(options, Mapping):
+        return {**(options or {}), **named}
+    return chosen(kind, options, named)
 
 
 def _check_number(name: str, kind: str, value: object) -> None:

@@ -19,7 +19,7 @@ _NO_BASELINE = "no baseline yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedModel:
     """One model of a change."""
 
     model: str
@@ -29,7 +29,7 @@ class Judged:
     latency_ns: float | None = None  # where there is nothing to compare with
 
 
-def comment_of(marker: str, judged: Sequence[Judged]) -> str:
+def comment_of(marker: str, judged: Sequence[JudgedModel]) -> str:
     """The comment, with the marker as its first line."""
     worst = max((each.code for each in judged), default=0)
     header = ("model", "base", "now", "latency", "", "cause")
@@ -45,7 +45,7 @@ def comment_of(marker: str, judged: Sequence[Judged]) -> str:
     return "\n".join([*head, *details]).rstrip("\n") + "\n"
 
 
-def _cells(judged: Judged) -> tuple[str, ...]:
+def _cells(judged: JudgedModel) -> tuple[str, ...]:
     if judged.comparison is None:
         words = judged.problem or _NO_BASELINE
         return judged.model, "", show_value(judged.latency_ns, "ns"), "", _MARKS[judged.code], words
@@ -70,7 +70,7 @@ def cause_of(comparison: Comparison) -> str:
     return f"{part.name} {signed_ns(part.ns)} ({share}){why}"
 
 
-def _details(judged: Judged) -> Iterable[str]:
+def _details(judged: JudgedModel) -> Iterable[str]:
     if judged.comparison is None:
         return []
     text = StringIO()
@@ -79,6 +79,6 @@ def _details(judged: Judged) -> Iterable[str]:
     return folded(judged.model, lines)
 
 
-def job_notes(judged: Sequence[Judged]) -> list[str]:
+def job_notes(judged: Sequence[JudgedModel]) -> list[str]:
     """Models that could not be judged, for the log."""
     return [f"{safe(each.model)}: {each.problem or _NO_BASELINE}" for each in judged if each.comparison is None]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.meaning import Carries, Direction
+from ..core.target_words import TargetWords
 from .bounds import Bounds
 
 NO_OP = -1
@@ -299,6 +300,7 @@ class Program(Commands):
     )  # of inputs and outputs that the device has in another
     device_cores: int | None = None  # that a device has, of which `cores` run this; None: not known (an older file)
     card_devices: int | None = None  # that the target has, of which `devices` run this; None: not known (an older file)
+    words: TargetWords | None = None  # of the target; None: not known (an older file)
 
     def __post_init__(self) -> None:
         if self.commands.dtype != COMMAND:

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from ..core.errors import ProgramError
 from ..core.meaning import Direction
+from ..core.target_words import TargetWords
 from .bounds import Bounds
 from .check import check_program
 from .program import (
@@ -109,6 +110,7 @@ class _Meta(msgspec.Struct):
     bounds: Bounds | None = None
     device_cores: Count | None = None
     card_devices: Count | None = None
+    words: TargetWords | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Meta)  # made here, not at first use: see core/json_files.py
@@ -203,6 +205,7 @@ def _meta(program: Program) -> dict[str, object]:
     ]
     meta["stats"] = asdict(program.stats)
     meta["metrics"] = asdict(program.metrics)
+    meta["words"] = None if program.words is None else asdict(program.words)
     meta["bounds"] = None if program.bounds is None else asdict(program.bounds)
     return meta
 
@@ -227,6 +230,7 @@ def _program(meta: _Meta, arrays: Mapping[ProgramSection, npt.NDArray[np.void]])
         ),
         stats=meta.stats,
         metrics=meta.metrics,
+        words=meta.words,
         bounds=meta.bounds,
         commands=arrays[ProgramSection.COMMANDS],
         dependency_offsets=arrays[ProgramSection.DEPENDENCY_OFFSETS].astype(np.uint32),

@@ -44,7 +44,7 @@ _ORDER = {unit: 2 * place for place, unit in enumerate(Unit)}  # a start, and be
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SequencerStep:
     """A start of a unit, or a wait for it."""
 
     unit: Unit
@@ -60,29 +60,29 @@ class Step:
 
 
 @dataclass(slots=True)
-class Task:
+class SequencerTask:
     """Steps in the order of units; tasks are numbered through the whole program."""
 
     number: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SequencerStep] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Job:
+class SequencerJob:
     """Tasks that the host starts together, and the sequencer's commands they are: from `first` to `last`."""
 
     number: int
     first: int
     last: int
     ops: list[int] = field(default_factory=list)  # that compute in it, in order of appearance
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[SequencerTask] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class StartSequence:
     """All jobs of a program, and when a job begins and ends given the times of its commands."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[SequencerJob]
 
     def bounds(self, ready: Times, start: Times, issued: Times, done: Times) -> list[tuple[float, float]]:
         """Begin and end of every job, given the times of commands; the last ends when everything is done."""
@@ -91,7 +91,7 @@ class StartSequence:
         begins = [float(ready[self.jobs[0].first]), *(float(start[job.first]) for job in self.jobs[1:])]
         return list(zip(begins, [*begins[1:], float(max(done.max(), issued.max()))], strict=True))
 
-    def starts(self) -> Iterator[tuple[Task, Step]]:
+    def starts(self) -> Iterator[tuple[SequencerTask, SequencerStep]]:
         """Every start with its task, in order."""
         for job in self.jobs:
             for task in job.tasks:
@@ -128,7 +128,7 @@ class _SequenceBuilder:
         self.apart = self._engines_apart()
         self.first_group = {g.engine: n for n, g in reversed(list(enumerate(program.groups)))}
         self.outstanding: dict[tuple[Unit, int], int] = {}
-        self.jobs: list[Job] = []
+        self.jobs: list[SequencerJob] = []
         self.tasks = 0
         self.highest = NO_OP
         self.listed: set[tuple[int, int]] = set()  # jobs and their ops
@@ -143,11 +143,11 @@ class _SequenceBuilder:
                     found[source] = command
         return found
 
-    def run(self) -> list[Job]:
+    def run(self) -> list[SequencerJob]:
         """All jobs: per command of the sequencer its waits, then its start; at last waits for what still runs."""
         own = np.flatnonzero(self.table["group"] == self.issuer).tolist()
         if own:
-            self.jobs.append(Job(0, own[0], own[0]))
+            self.jobs.append(SequencerJob(0, own[0], own[0]))
         for command in own:
             self._add_waits(command)
             self._open_job(command)
@@ -162,7 +162,7 @@ class _SequenceBuilder:
         op, job = int(self.table["op"][command]), self.jobs[-1]
         if command in self.started or self.table["route"][command] in self.brings:
             if op > self.highest and job.ops:
-                job = Job(len(self.jobs), command, command)
+                job = SequencerJob(len(self.jobs), command, command)
                 self.jobs.append(job)
             self.highest = max(self.highest, op)
             if op != NO_OP and (job.number, op) not in self.listed:
@@ -210,7 +210,7 @@ class _SequenceBuilder:
         unit = self._unit_of(source)
         if self.outstanding.get(unit) == source:
             del self.outstanding[unit]
-            self._add_step(Step(*unit, source, self._op_of(source), True, command))
+            self._add_step(SequencerStep(*unit, source, self._op_of(source), True, command))
 
     def _add_start(self, command: int) -> None:
         if self.table["route"][command] != NO_ROUTE:
@@ -221,20 +221,20 @@ class _SequenceBuilder:
             return
         unit = self._unit_of(what)
         self.outstanding[unit] = what
-        self._add_step(Step(*unit, what, self._op_of(what), False, command))
+        self._add_step(SequencerStep(*unit, what, self._op_of(what), False, command))
 
     def _op_of(self, command: int) -> int:
         own = int(self.table["op"][command])
         return self.highest if own == NO_OP else own
 
-    def _add_step(self, step: Step) -> None:
+    def _add_step(self, step: SequencerStep) -> None:
         """Append a step to the current task, or to a new one where the order of units does not allow it there."""
         tasks = self.jobs[-1].tasks
         if not tasks or not _may_follow(tasks[-1].steps[-1], step):
-            tasks.append(Task(self.tasks))
+            tasks.append(SequencerTask(self.tasks))
             self.tasks += 1
         tasks[-1].steps.append(step)
 
 
-def _may_follow(before: Step, step: Step) -> bool:
+def _may_follow(before: SequencerStep, step: SequencerStep) -> bool:
     return step.order > before.order or (step.order == before.order and step.number > before.number)

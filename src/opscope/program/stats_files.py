@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.plugins import target_words
+from ..core.target_words import TargetWords
 from .file_names import RUN_FILES, STATS_END
 
 _NAME = re.compile(
@@ -68,6 +68,6 @@ def _in_order(files: Sequence[StatsFile]) -> tuple[StatsFile, ...]:
     return tuple(sorted(files, key=lambda file: (-1 if file.slice is None else file.slice, file.path.name)))
 
 
-def output_name(stem: str, target: str, suffix: str) -> str:
-    """Name of a file made from stats of a target: `<stem>.opstats.summary.txt`, or with the tag of its plug-in."""
-    return f"{stem}.{target_words(target).opstats_tag}{suffix}"
+def output_name(stem: str, words: TargetWords, suffix: str) -> str:
+    """Name of a file made from stats of a target: `<stem>.opstats.summary.txt`, or with the target's own tag."""
+    return f"{stem}.{words.opstats_tag}{suffix}"

@@ -17,7 +17,7 @@ from ..core.files import check_apart, write_whole
 from ..core.precisions import Precision, precision_of
 from ..core.random_arrays import Port
 from ..options import QuantizeOptions
-from ..readers import Format, model_format, read_model, unpacked
+from ..readers import ModelFormat, model_format, read_model, unpacked
 from ..recording.quantized import LayerDifference, OutputDifference, Quantized
 from .samples import FileSamples, RandomSamples, Samples
 from .worker import PROGRESS
@@ -35,7 +35,7 @@ def quantise(
     precision = check_choice(options)
     check_apart([output], [model])
     with unpacked(model) as file:
-        if (form := model_format(file)) is not Format.ONNX:
+        if (form := model_format(file)) is not ModelFormat.ONNX:
             raise ModelError(str(model), "", f"a model of format {form.value}; expected ONNX")
         graph = read_model(file, shapes=options.shapes)
         inputs = [graph.tensors[number] for number in graph.inputs]

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING
 from ..core.errors import ModelError, UsageError, printable
 from ..graph.graph import Graph
 from .containers import ZIP_MAGIC, head_if_file, is_torch, is_torch_model, member_names, unpacked, unpacked_file
-from .formats import Format, Head, format_of, head_of, is_text, listed
+from .formats import Head, ModelFormat, format_of, head_of, is_text, listed
 
 if TYPE_CHECKING:
     from .torch import TorchModel
 
-__all__ = ["Format", "given_format", "graph_of", "is_model", "is_torch_model", "model_format", "read_model", "unpacked"]
+__all__ = [
+    "ModelFormat",
+    "given_format",
+    "graph_of",
+    "is_model",
+    "is_torch_model",
+    "model_format",
+    "read_model",
+    "unpacked",
+]
 
 
 def read_model(
@@ -42,11 +51,11 @@ def read_model(
     return graph if file == path else replace(graph, source=str(path))
 
 
-def given_format(path: Path | TorchModel) -> Format:
+def given_format(path: Path | TorchModel) -> ModelFormat:
     """The format of a model as readers and runtimes get it: of a packed one, of what is inside."""
     head = head_if_file(path) if isinstance(path, Path) else None
     if not isinstance(path, Path) or is_torch(path, head):
-        return Format.ONNX  # without the export that makes it
+        return ModelFormat.ONNX  # without the export that makes it
     with unpacked_file(path, head) as (file, known):
         return model_format(file, known)
 
@@ -56,7 +65,7 @@ def is_model(path: Path) -> bool:
     return path.is_file() or is_torch_model(path)
 
 
-def model_format(path: Path, known: Head | None = None) -> Format:
+def model_format(path: Path, known: Head | None = None) -> ModelFormat:
     """The format of a model that is not packed; any other file is an error that says what it is.
 
     Args:
@@ -113,11 +122,11 @@ def _read(
     folds: bool,
 ) -> Graph:
     found = model_format(path, head)
-    if found is Format.TFLITE:
+    if found is ModelFormat.TFLITE:
         from .tflite import read_tflite
 
         return read_tflite(path, shapes=shapes, batch=batch, shapes_from_run=shapes_from_run)
-    if found is Format.MLIR:
+    if found is ModelFormat.MLIR:
         from .mlir import read_mlir
 
         if shapes_from_run is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.errors import ModelError, printable
-from .formats import HEAD_BYTES, Format, format_of, listed
+from .formats import HEAD_BYTES, ModelFormat, format_of, listed
 
 MOST_TEXT_BYTES = 1 << 26  # about 10 MB of model
 MOST_ARRAYS = 1000
@@ -31,7 +31,7 @@ class Array(NamedTuple):
     """A model in source text."""
 
     name: str
-    format: Format
+    format: ModelFormat
     start: int  # of its first number in the text
 
 
@@ -51,9 +51,11 @@ def find_model(text: bytes, source: str) -> Array | None:
         head = _head(text, match.end())
         # The text is longer than what it stands for, and that is all that matters here.
         form = format_of(head, len(text), "") if head else None
-        if form in (Format.TFLITE, Format.ONNX):
+        if form in (ModelFormat.TFLITE, ModelFormat.ONNX):
             models.append(Array(name, form, match.end()))
-    models = [model for model in models if model.format is Format.TFLITE] or models  # which is certain, ONNX is not
+    models = [
+        model for model in models if model.format is ModelFormat.TFLITE
+    ] or models  # which is certain, ONNX is not
     if len(models) > 1:
         raise ModelError(source, "", f"holds {len(models)} models ({listed([m.name for m in models])}); expected one")
     if not models and names:

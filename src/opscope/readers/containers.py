@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import ModelError, printable
-from .formats import HEAD_BYTES, Format, Head, format_of, head_of, is_text, listed
+from .formats import HEAD_BYTES, Head, ModelFormat, format_of, head_of, is_text, listed
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -176,12 +176,12 @@ def _unpack_zip(path: Path, folder: Path) -> Unpacked | None:
         place.parent.mkdir()
         _check_size(path, member.file_size)
         _write(path, place, _content(archive, member))
-        if form is Format.ONNX and _has_external_data(place):
+        if form is ModelFormat.ONNX and _has_external_data(place):
             _write_neighbours(path, archive, member, place.parent)
     return Unpacked(place, member.filename)
 
 
-def _models(path: Path, archive: ZipFile) -> list[tuple[ZipInfo, Format]]:
+def _models(path: Path, archive: ZipFile) -> list[tuple[ZipInfo, ModelFormat]]:
     """The files of an archive that are models; of several, those that are called so."""
     found = []
     for member in archive.infolist():
@@ -309,7 +309,7 @@ def _inner_suffix(path: Path) -> str:
     return Path(path.stem).suffix
 
 
-def _file_name(path: Path, form: Format) -> str:
+def _file_name(path: Path, form: ModelFormat) -> str:
     """A name whose stem is that of the file given, less the suffix of a model: `net.onnx` of `net.onnx.gz`."""
     stem = path.stem
     return f"{Path(stem).stem if _inner_suffix(path) == form.value else stem}{form.value}"

@@ -20,7 +20,7 @@ _MESSAGE_IN_FIELD_2 = re.compile(rb"\x08[\s\S]\x12[\x80-\xff]*[\x00-\x7f]\n")
 _CONTROL = bytes(sorted(set(range(32)) - set(b"\t\n\f\r")))
 
 
-class Format(Enum):
+class ModelFormat(Enum):
     """A format that a Graph is read from; the value is its usual suffix."""
 
     ONNX = ".onnx"
@@ -28,20 +28,20 @@ class Format(Enum):
     MLIR = ".mlir"
 
 
-def format_of(head: bytes, size: int, suffix: str) -> Format | None:
+def format_of(head: bytes, size: int, suffix: str) -> ModelFormat | None:
     """The format of a file of `size` bytes that starts with `head`; None: it is no model that can be read."""
     if head[4:8] == TFLITE_IDENTIFIER:
-        return Format.TFLITE
+        return ModelFormat.TFLITE
     # Two stages, so that the MLIR modules load only for a file that may be MLIR.
     if head[:4] == MLIR_MAGIC or suffix == ".mlir" or _STARTS_AS_TEXT.match(head):
         from .mlir import looks_like_mlir
         from .unsupported import unsupported
 
         if looks_like_mlir(head, suffix if unsupported(head) is None else ""):
-            return Format.MLIR
+            return ModelFormat.MLIR
     from .onnx import looks_like_onnx
 
-    return Format.ONNX if looks_like_onnx(head, size) and not _MESSAGE_IN_FIELD_2.match(head) else None
+    return ModelFormat.ONNX if looks_like_onnx(head, size) and not _MESSAGE_IN_FIELD_2.match(head) else None
 
 
 def is_text(head: bytes) -> bool:

@@ -72,7 +72,9 @@ def _info(
         inferences=_inferences(recording),
         options=_options(recording),
         limits=recording.limits,
-        classified=recording.classified,
+        classified=tuple(recording.classified),
+        classified_rows=recording.classified,
+        words=recording.words,
         caveats=(*recording.caveats, *_caveats(recording, summary)),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,11 +71,11 @@ def does_of_command(name: str, op: OpInfo) -> Does:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """Tables with meanings that were read off names filled in, and the names of the tables that gained any."""
+    """Tables with meanings that were read off names filled in, and of how many rows of which table they were."""
 
     trace: Trace
     commands: CommandTable
-    tables: tuple[str, ...]
+    rows: Mapping[str, int]
 
 
 def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Classified:
@@ -84,15 +84,24 @@ def classify(trace: Trace, ops: Sequence[OpInfo], commands: CommandTable) -> Cla
     lanes = tuple(_owned(trace.lanes))
     whole = replace(trace, lanes=lanes)
     spans, routes = _spans(whole, ops, filled)
-    changed = (
-        ("commands", bool((filled.rows["does"] != commands.rows["does"]).any()) or filled.floats != commands.floats),
-        ("routes", filled.routes != commands.routes),
-        ("lanes", lanes != trace.lanes),
-        ("spans", any(bool((spans[key] != trace.spans[key]).any()) for key in ("does", "route"))),
-    )
-    return Classified(
-        replace(whole, spans=spans), replace(filled, routes=routes), tuple(name for name, found in changed if found)
-    )
+    types = np.isin(commands.rows["detail"], list(filled.floats - commands.floats))
+    moves = np.any([spans[key] != trace.spans[key] for key in ("does", "route")], axis=0)
+    rows = {
+        "commands": int(((filled.rows["does"] != commands.rows["does"]) | types).sum()),
+        "routes": _unlike(filled.routes, commands.routes),
+        "lanes": _unlike(lanes, trace.lanes),
+        "spans": int(moves.sum()),
+    }
+    return Classified(replace(whole, spans=spans), replace(filled, routes=routes), _known(rows))
+
+
+def _unlike(now: Sequence[object], before: Sequence[object]) -> int:
+    """How many rows differ."""
+    return sum(one != other for one, other in zip(now, before, strict=True))
+
+
+def _known(rows: Mapping[str, int]) -> dict[str, int]:
+    return {table: count for table, count in rows.items() if count}
 
 
 def _commands(commands: CommandTable, ops: Sequence[OpInfo]) -> CommandTable:
@@ -246,12 +255,12 @@ def with_meaning(run: Run, unplaced: Collection[int] = ()) -> Run:
     found = classify(run.trace, run.ops, run.commands)
     told = _by_kind(_as_spans_tell(run.summary, run.ops, found.trace), run.ops)
     summary = classified_summary(_on_cpu(told, set(unplaced)), run.ops)
-    tables = (*run.info.classified, *found.tables)
-    of_spans = "spans" in tables and told.ops != run.summary.ops
-    tables = (*tables, "summary") if of_spans or _tells_more(summary, told) else tables
+    info = run.info.with_classified(found.rows)
+    before = run.summary.ops if "spans" in info.classified else told.ops  # what such spans tell of totals counts, too
+    totals = _known({"summary": _unlike(summary.ops, before) + _told_of_others(summary, told)})
     return replace(
         run,
-        info=replace(run.info, classified=tuple(dict.fromkeys(tables))),
+        info=info.with_classified(totals),
         commands=found.commands,
         trace=found.trace,
         summary=summary,
@@ -296,11 +305,11 @@ def _by_kind(summary: Summary, ops: Sequence[OpInfo]) -> Summary:
     )
 
 
-def _tells_more(summary: Summary, before: Summary) -> bool:
-    """Whether words told something; that a lane is an engine by itself is nothing that a word tells."""
+def _told_of_others(summary: Summary, before: Summary) -> int:
+    """Of how many lanes and stages words told; that a lane is an engine by itself is nothing that a word tells."""
     pairs = zip(summary.lanes, before.lanes, strict=True)
-    told = (summary.ops, summary.host) != (before.ops, before.host)
-    return told or any(one.engine not in (other.engine, other.name) for one, other in pairs)
+    lanes = sum(one.engine not in (other.engine, other.name) for one, other in pairs)
+    return lanes + _unlike(summary.host, before.host)
 
 
 def _as_spans_tell(summary: Summary, ops: Sequence[OpInfo], trace: Trace) -> Summary:

@@ -31,7 +31,7 @@ from .schema import (
     PROVENANCE,
     SHAPE_SEPARATOR,
     TABLES,
-    Kind,
+    ColumnKind,
     Range,
     columns_of,
     table_file,
@@ -63,7 +63,7 @@ def read_run(path: Path) -> Run:
         bounds = _Bounds(path, len(ops), len(commands.rows) + len(tables["spans"]))
         trace = _trace(tables, bounds, info.provenance)
         found = classify(trace, ops, commands)
-        info = replace(info, classified=tuple(dict.fromkeys((*info.classified, *found.tables))))
+        info = info.with_classified(found.rows)
         summary = classified_summary(_of_these_ops(summary, path, len(ops)), ops)
         graph, resources = read_graph(path, len(ops)), read_resources(path, len(ops))
         return Run(info, ops, found.commands, found.trace, summary, graph, resources, read_bounds(path))
@@ -74,7 +74,7 @@ def read_run(path: Path) -> Run:
 def read_columns(path: Path) -> tuple[RunInfo, tuple[OpInfo, ...], Summary, OpSpans]:
     """What a comparison needs: head, ops, totals, and when ops were at work – of the spans five columns of sixteen."""
     info, summary = read_info(path), read_summary(path)
-    wanted = [name for name in columns_of("ops", Kind.TEXT) if name not in LATER_COLUMNS]
+    wanted = [name for name in columns_of("ops", ColumnKind.TEXT) if name not in LATER_COLUMNS]
     ops = _ops(read_table(path / table_file("ops"), wanted, further=tuple(LATER_COLUMNS)))
     spans = _op_spans(path / table_file("spans"), len(ops), info.provenance)
     return info, ops, classified_summary(_of_these_ops(summary, path, len(ops)), ops), spans
@@ -146,7 +146,7 @@ class _Bounds:
     def check(self, table: str, name: str, values: Numbers) -> None:
         """Of one column; a number outside of its range is named."""
         column = COLUMNS[table][name]
-        none = NONE if column.kind is Kind.OPTIONAL else 0
+        none = NONE if column.kind is ColumnKind.OPTIONAL else 0
         ranges = {
             Range.OP: (none, self.ops),
             Range.COMMAND: (none, self.commands),
@@ -165,7 +165,7 @@ class _Bounds:
 def _numbers_of(name: str, table: pa.Table, bounds: _Bounds) -> dict[str, Numbers]:
     """All columns of whole numbers that the schema has for a table, in their range; null is NONE."""
     found = {}
-    for column in columns_of(name, Kind.NUMBER, Kind.OPTIONAL):
+    for column in columns_of(name, ColumnKind.NUMBER, ColumnKind.OPTIONAL):
         if column in table.column_names or column not in LATER_COLUMNS:
             found[column] = whole_numbers(table[column])
             bounds.check(name, column, found[column])
@@ -174,7 +174,7 @@ def _numbers_of(name: str, table: pa.Table, bounds: _Bounds) -> dict[str, Number
 
 def _words_of(name: str, table: pa.Table) -> dict[str, WordColumn]:
     """All columns of words that the schema has for a table; null is NONE."""
-    wanted = columns_of(name, Kind.WORD)
+    wanted = columns_of(name, ColumnKind.WORD)
     return {key: word_numbers(table[key]) for key in wanted if key in table.column_names or key not in LATER_COLUMNS}
 
 
@@ -183,13 +183,15 @@ def _tuples_of(name: str, table: pa.Table) -> list[tuple[Any, ...]]:
     columns = [
         whole_numbers(table[key]).tolist() if column.kind.is_column_of_numbers else table[key].to_pylist()
         for key, column in COLUMNS[name].items()
-        if column.kind is not Kind.ROW
+        if column.kind is not ColumnKind.ROW
     ]
     return list(zip(*columns, strict=True))
 
 
 def _ops(table: pa.Table) -> tuple[OpInfo, ...]:
-    names = [name for name in columns_of("ops", Kind.TEXT) if name in table.column_names or name not in LATER_COLUMNS]
+    names = [
+        name for name in columns_of("ops", ColumnKind.TEXT) if name in table.column_names or name not in LATER_COLUMNS
+    ]
     columns = [[word or "" for word in table[name].to_pylist()] for name in names]
     return tuple(OpInfo(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
 
@@ -233,7 +235,7 @@ def _trace(tables: Mapping[str, pa.Table], bounds: _Bounds, provenance: Provenan
         lanes = _with_roles(lanes, tables["lanes"])
     table = tables["edges"]
     edges: dict[str, npt.NDArray[np.generic]] = {**_numbers_of("edges", table, bounds)}
-    edges |= {name: flags_or_floats(table[name]) for name in columns_of("edges", Kind.FLAG)}
+    edges |= {name: flags_or_floats(table[name]) for name in columns_of("edges", ColumnKind.FLAG)}
     counters, samples = _counters(tables["counters"], bounds)
     return Trace(tuple(lanes), tuple(names), spans, _rows(edges, len(table), EDGE), counters, samples, provenance)
 
@@ -304,7 +306,7 @@ def _counters(table: pa.Table, bounds: _Bounds) -> tuple[tuple[CounterTrack, ...
     numbers, words = _numbers_of("counters", table, bounds), _words_of("counters", table)
     (name, names), (unit, units) = words["name"], words["unit"]
     numbers["counter"], tracks = distinct_rows(numbers.pop("device"), numbers.pop("core"), name, unit)
-    values = {key: flags_or_floats(table[key]) for key in columns_of("counters", Kind.REAL)}
+    values = {key: flags_or_floats(table[key]) for key in columns_of("counters", ColumnKind.REAL)}
     columns: dict[str, npt.NDArray[np.generic]] = {**numbers, **values}
     return tuple(CounterTrack(d, c, names[n], units[u]) for d, c, n, u in tracks), _rows(columns, len(table), COUNTER)
 

@@ -28,7 +28,7 @@ from .schema import (
     OP_CYCLES,
     PROVENANCE,
     SHAPE_SEPARATOR,
-    Kind,
+    ColumnKind,
     Range,
     columns_of,
     table_file,
@@ -194,7 +194,7 @@ def _of_array(table: str, rows: npt.NDArray[np.void], given: Mapping[str, pa.Arr
     columns = dict(given or {})
     for name, column in COLUMNS[table].items():
         if name not in columns:
-            of_kind = optional_column if column.kind is Kind.OPTIONAL else number_column
+            of_kind = optional_column if column.kind is ColumnKind.OPTIONAL else number_column
             columns[name] = of_kind(rows[name])
     further = [name for name in columns if name not in COLUMNS[table]]
     return pa.table({name: columns[name] for name in (*COLUMNS[table], *further)})
@@ -205,21 +205,21 @@ def _of_rows(table: str, rows: Sequence[Sequence[object]]) -> pa.Table:
     import pyarrow as pa
 
     numbers: Sequence[object] = range(len(rows))
-    names = [name for name, column in COLUMNS[table].items() if column.kind is not Kind.ROW]
+    names = [name for name, column in COLUMNS[table].items() if column.kind is not ColumnKind.ROW]
     values = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     return pa.table(
         {name: _of_values(column.kind, values.get(name, numbers)) for name, column in COLUMNS[table].items()}
     )
 
 
-def _of_values(kind: Kind, values: Sequence[object]) -> pa.Array:
-    if kind is Kind.TEXT:
+def _of_values(kind: ColumnKind, values: Sequence[object]) -> pa.Array:
+    if kind is ColumnKind.TEXT:
         return text_column([str(value) for value in values])
     known = np.array([value is not None for value in values], np.bool_)
     plain = [0 if value is None else value for value in values]
-    dtype = {Kind.FLAG: np.bool_, Kind.REAL: np.float64}.get(kind, np.int64)
+    dtype = {ColumnKind.FLAG: np.bool_, ColumnKind.REAL: np.float64}.get(kind, np.int64)
     numbers: npt.NDArray[np.generic] = np.array(plain, dtype)
-    return optional_column(numbers) if kind is Kind.OPTIONAL else number_column(numbers, known)
+    return optional_column(numbers) if kind is ColumnKind.OPTIONAL else number_column(numbers, known)
 
 
 def _spans_table(trace: Trace) -> pa.Table:
@@ -256,8 +256,8 @@ def _counters_table(trace: Trace) -> pa.Table:
 def _ops_table(ops: Sequence[OpInfo]) -> pa.Table:
     import pyarrow as pa
 
-    texts = {name: text_column([getattr(op, name) for op in ops]) for name in columns_of("ops", Kind.TEXT)}
-    numbers = {name: number_column(np.arange(len(ops), dtype=np.int32)) for name in columns_of("ops", Kind.ROW)}
+    texts = {name: text_column([getattr(op, name) for op in ops]) for name in columns_of("ops", ColumnKind.TEXT)}
+    numbers = {name: number_column(np.arange(len(ops), dtype=np.int32)) for name in columns_of("ops", ColumnKind.ROW)}
     return pa.table(numbers | texts)
 
 

@@ -107,7 +107,7 @@ def between(rows: Rows, start: str, end: str) -> Nanoseconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class HostMetric:
     """One figure over the inferences of a run; None: not recorded."""
 
     name: str
@@ -125,7 +125,7 @@ class RunStatistics:
     count: int
     duration_ns: int
     batch: int
-    metrics: tuple[Metric, ...]  # of the device
+    metrics: tuple[HostMetric, ...]  # of the device
     unknown: str = ""  # which ops have no known cost, and why: then the duration is a lower bound
 
     @property

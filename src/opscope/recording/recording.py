@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..core.meaning import Does
 from ..core.provenance import Provenance
+from ..core.target_words import OUR_WORDS, TargetWords
 from ..program.bounds import Bounds
 from .finding import Finding
 from .language_model import LanguageModel
@@ -185,6 +186,7 @@ class Recording:
     producer: Mapping[str, str] = field(default_factory=dict)  # packages that made the numbers, with their versions
     source: str = ""  # the file that it was read from
     options: Mapping[str, Value] = field(default_factory=dict)  # as the user chose them
+    words: TargetWords = OUR_WORDS  # of what it ran on
     machine: Mapping[str, Value] = field(default_factory=dict)  # title, id, architecture, … of what it ran on
     limits: Mapping[str, float] = field(default_factory=dict)  # of what it ran on, all cores: macs_per_s, …
     clocks_hz: Mapping[str, float] = field(default_factory=dict)
@@ -214,7 +216,8 @@ class Recording:
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()  # what was left out, how much of it, and why
     caveats: tuple[str, ...] = ()  # as in RunInfo
-    classified: tuple[str, ...] = ()  # as in RunInfo: tables in which its source told what something does from words
+    # as in RunInfo: table → rows of which the source told from words what they do
+    classified: Mapping[str, int] = field(default_factory=dict)
     tables: tuple[DeviceSummary, ...] = ()  # of sources that have such tables
     details: Mapping[str, object] = field(default_factory=dict)  # what only this source tells, in its own words
     # for files in a vendor's form; in no file of ours

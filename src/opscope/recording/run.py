@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..core.errors import printable
 from ..core.meaning import Carries
 from ..core.provenance import Provenance, in_words
+from ..core.target_words import TargetWords
 from ..core.units import format_latency
 from ..graph.graph import ABSENT, Graph
 from ..program.bounds import Bounds
@@ -47,11 +48,19 @@ class RunInfo:
     caveats: tuple[str, ...] = ()  # what to know before its totals are set against those of another run
     basis: str = ""  # what its times rest on, where that is more than their provenance says
     classified: tuple[str, ...] = ()  # tables in which the meaning of something was told from words
+    classified_rows: Mapping[str, int] = field(default_factory=dict)  # of such a table; what is not there is not known
+    words: TargetWords | None = None  # of what it ran on; None: not known (a file of an earlier version)
 
     @property
     def obtained(self) -> str:
         """How its times were obtained, in words."""
         return in_words(self.provenance, self.basis)
+
+    def with_classified(self, rows: Mapping[str, int]) -> RunInfo:
+        """With the marks of what words told; rows that were marked before may be among them."""
+        most = {table: max(count, self.classified_rows.get(table, 0)) for table, count in rows.items()}
+        tables = dict.fromkeys((*self.classified, *rows))
+        return replace(self, classified=tuple(tables), classified_rows={**self.classified_rows, **most})
 
     def headline(self, latency: Latency) -> str:
         """What ran where and how long it took, in one line."""

@@ -32,7 +32,7 @@ SHAPE_SEPARATOR = " x "  # of the shape of an operand: `8 x 128`
 DOES_WORDS = [does.label for does in Does]
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """How a column is stored, and what stands for an unknown value in memory."""
 
     ROW = "row"  # the number of the row itself; written for other tools, not read back
@@ -47,7 +47,7 @@ class Kind(Enum):
     @property
     def is_column_of_numbers(self) -> bool:
         """Read as an array in which null is NONE."""
-        return self in (Kind.NUMBER, Kind.OPTIONAL)
+        return self in (ColumnKind.NUMBER, ColumnKind.OPTIONAL)
 
 
 class Range(Enum):
@@ -64,15 +64,15 @@ class Range(Enum):
 class Column(NamedTuple):
     """One column of a table."""
 
-    kind: Kind
+    kind: ColumnKind
     range: Range = Range.ANY
 
 
-_ROW, _NUMBER, _OPTIONAL, _NULLABLE, _REAL, _FLAG, _WORD, _TEXT = (Column(kind) for kind in Kind)
-_MAYBE_OP, _MAYBE_COMMAND = Column(Kind.OPTIONAL, Range.OP), Column(Kind.OPTIONAL, Range.COMMAND)
-_OP, _COMMAND, _TIME = (Column(Kind.NUMBER, limit) for limit in (Range.OP, Range.COMMAND, Range.TIME))
-_PLACE, _MAYBE_PLACE = (Column(kind, Range.PLACE) for kind in (Kind.NUMBER, Kind.OPTIONAL))
-_AMOUNT = Column(Kind.NUMBER, Range.AMOUNT)
+_ROW, _NUMBER, _OPTIONAL, _NULLABLE, _REAL, _FLAG, _WORD, _TEXT = (Column(kind) for kind in ColumnKind)
+_MAYBE_OP, _MAYBE_COMMAND = Column(ColumnKind.OPTIONAL, Range.OP), Column(ColumnKind.OPTIONAL, Range.COMMAND)
+_OP, _COMMAND, _TIME = (Column(ColumnKind.NUMBER, limit) for limit in (Range.OP, Range.COMMAND, Range.TIME))
+_PLACE, _MAYBE_PLACE = (Column(kind, Range.PLACE) for kind in (ColumnKind.NUMBER, ColumnKind.OPTIONAL))
+_AMOUNT = Column(ColumnKind.NUMBER, Range.AMOUNT)
 
 COLUMNS: dict[str, dict[str, Column]] = {
     "ops": {
@@ -169,7 +169,7 @@ def table_file(table: str) -> str:
     return f"{table}.parquet"
 
 
-def columns_of(table: str, *kinds: Kind) -> list[str]:
+def columns_of(table: str, *kinds: ColumnKind) -> list[str]:
     """Names of the columns of these kinds, in the order of the table."""
     return [name for name, column in COLUMNS[table].items() if column.kind in kinds]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ..core.meaning import Carries, Does, Party
 from ..core.provenance import Provenance
+from ..core.target_words import OUR_WORDS, TargetWords
 from .language_model import LanguageModel
 
 KB = 1024
@@ -373,7 +374,7 @@ class DeviceSummary:
     lost: int = 0  # command records that did not fit the buffer
     totals: Summary | None = None
     notes: tuple[str, ...] = field(default=())  # what the stats level lacks, and how to get it
-    target: str = ""  # empty: not known
+    words: TargetWords = OUR_WORDS  # of the target
 
     @property
     def cores(self) -> tuple[int, ...]:

@@ -22,11 +22,11 @@ from ..workflows import catalogue, own_backends
 from . import catalogue as rewrites
 from .editors import FORMATS, editor_of
 from .judge import Judge, Judged
-from .outcome import Optimized, Tried, Verdict
+from .outcome import Optimized, TrialResult, Tried
 from .proof import Prover
 from .rewrite import Editor, RewriteContext
 from .search import Search, State, words_of
-from .steps import Step, fitting, read_steps, steps_bytes
+from .steps import RewriteStep, fitting, read_steps, steps_bytes
 from .trials import Trials
 
 Tell = Callable[[str], None]
@@ -208,7 +208,7 @@ def _held_back(job: _Job, state: State[Any], allow: Sequence[str]) -> list[str]:
     return [f"not tried without --allow {need}: {', '.join(names)}" for need, names in words.items()]
 
 
-def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -> _Found:
+def _replayed(job: _Job, steps: Sequence[RewriteStep], prover: Prover, scratch: Path) -> _Found:
     """The steps of a file, each proven; those that do not fit or do not hold are left out, and told."""
     failed: list[Tried] = []
     editor, state = job.editor, job.opened(Judged())
@@ -219,11 +219,11 @@ def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -
             wanted, problem = fitting(step, editor.sites(state.model, entry, job.context))
             model, sites = editor.apply(editor.copy(state.model), entry, wanted, job.context)
         except Exception as error:  # of a rule, whatever it is: the other steps go on
-            failed.append(Tried(entry.name, step.groups, (), Verdict.FAILED, reason=words_of(error)))
+            failed.append(Tried(entry.name, step.groups, (), TrialResult.FAILED, reason=words_of(error)))
             continue
-        row = Tried(entry.name, step.groups, sites, Verdict.TAKEN, is_exact=not entry.needs, reason=problem)
+        row = Tried(entry.name, step.groups, sites, TrialResult.TAKEN, is_exact=not entry.needs, reason=problem)
         if not sites:
-            failed.append(replace(row, verdict=Verdict.FAILED, reason=problem or "fits nowhere any more"))
+            failed.append(replace(row, verdict=TrialResult.FAILED, reason=problem or "fits nowhere any more"))
             continue
         file = scratch / str(number) / "model"
         file.parent.mkdir(parents=True)
@@ -232,7 +232,7 @@ def _replayed(job: _Job, steps: Sequence[Step], prover: Prover, scratch: Path) -
         proof = prover.prove(file, exact=exact, since=None if state.is_exact else state.outputs)
         row = replace(row, error=proof.error, rounding=proof.used)
         if proof.problem:
-            failed.append(replace(row, verdict=Verdict.WRONG, reason=proof.problem))
+            failed.append(replace(row, verdict=TrialResult.WRONG, reason=proof.problem))
             continue
         taken = (*state.steps, row)
         state = State(model, file, state.judged, taken, proof.outputs, state.is_exact and exact)

@@ -10,7 +10,7 @@ from .judge import Judged, speedup
 from .rewrite import Site
 
 
-class Verdict(StrEnum):
+class TrialResult(StrEnum):
     """What became of a rewrite that was tried."""
 
     TAKEN = "taken"
@@ -29,7 +29,7 @@ class Tried:
     rewrite: str
     groups: tuple[str, ...] | None  # None: wherever it fits
     sites: tuple[Site, ...]
-    verdict: Verdict
+    verdict: TrialResult
     before: Judged | None = None  # None: there is no judge
     after: Judged | None = None
     error: float | None = None  # against the model: noise for one of signal, as amplitudes

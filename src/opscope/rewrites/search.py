@@ -23,7 +23,7 @@ from ..conversion.check import Outputs
 from ..core.errors import ProfilerError, in_words, printable
 from ..core.manifest import RewriteEntry
 from .judge import Judged, change_ns, helps, is_slower
-from .outcome import Tried, Verdict
+from .outcome import TrialResult, Tried
 from .proof import Prover
 from .rewrite import NOTHING_GIVEN, Editor, RewriteContext, Site, Wanted, everywhere, in_groups
 from .trials import Trials
@@ -38,7 +38,7 @@ Places = frozenset[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlacedRewrite:
     """A rewrite at some of its places."""
 
     entry: RewriteEntry
@@ -57,8 +57,8 @@ class Change:
     def places(self) -> tuple[str, Places]:
         return self.entry.name, places_of(self.sites)
 
-    def of_group(self, group: str) -> Change:
-        return Change(self.entry, tuple(site for site in self.sites if site.group == group), (group,))
+    def of_group(self, group: str) -> PlacedRewrite:
+        return PlacedRewrite(self.entry, tuple(site for site in self.sites if site.group == group), (group,))
 
 
 def places_of(sites: Iterable[Site]) -> Places:
@@ -81,7 +81,7 @@ class State(Generic[Model]):
 class _Ended:
     """A change that was judged."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PlacedRewrite, ...]
     judged: Judged
 
 
@@ -135,23 +135,23 @@ class Search(Generic[Model]):
             found = self._together(state, whole) or self._opened(state, whole, known, f"round {number}, opened")
         return None if found is state else found
 
-    def _changes(self, state: State[Model]) -> list[Change]:
+    def _changes(self, state: State[Model]) -> list[PlacedRewrite]:
         """Every rewrite that fits somewhere, what it touches of the critical path deciding which comes first."""
         found = []
         for entry in self.entries:
             sites = self._sites(state.model, entry)
             if sites:
-                found.append(Change(entry, sites))
+                found.append(PlacedRewrite(entry, sites))
         return sorted(found, key=lambda change: _cost(change, state.judged), reverse=True)
 
     def _sites(self, model: Model, entry: RewriteEntry) -> tuple[Site, ...]:
         try:
             return self.editor.sites(model, entry, self.context)
         except Exception as error:  # of a rule, whatever it is: others go on
-            self._tell(Tried(entry.name, None, (), Verdict.FAILED, reason=words_of(error)))
+            self._tell(Tried(entry.name, None, (), TrialResult.FAILED, reason=words_of(error)))
             return ()
 
-    def _is_open(self, change: Change, state: State[Model]) -> bool:
+    def _is_open(self, change: PlacedRewrite, state: State[Model]) -> bool:
         """Whether it may help: what it came to at the very same places, on an earlier state, was not too little."""
         earlier = self._gains.get(change.places)
         if earlier is None or (change.places,) in self._wrong:
@@ -159,11 +159,11 @@ class Search(Generic[Model]):
         now = replace_time(state.judged, state.judged.time_ns + earlier)
         return helps(state.judged, now)
 
-    def _judged(self, state: State[Model], chains: Sequence[tuple[Change, ...]], where: str) -> Iterator[_Ended]:
+    def _judged(self, state: State[Model], chains: Sequence[tuple[PlacedRewrite, ...]], where: str) -> Iterator[_Ended]:
         """Judge candidates side by side, in their order; what became of each is remembered."""
         sites: dict[int, tuple[Site, ...]] = {}
 
-        def writer(number: int, chain: tuple[Change, ...]) -> Callable[[Path], bool]:
+        def writer(number: int, chain: tuple[PlacedRewrite, ...]) -> Callable[[Path], bool]:
             def write(file: Path) -> bool:
                 self.step(f"{where}: {number + 1} of {len(chains)}, {_named(chain)}")
                 made = self._made(state, chain)
@@ -181,31 +181,33 @@ class Search(Generic[Model]):
             chain = chains[number]
             if judged is None:
                 if number in sites or self.trials.stopped:
-                    self._tell(_row(chain, sites.get(number, ()), Verdict.NO_TIME, state.judged, None))
+                    self._tell(_row(chain, sites.get(number, ()), TrialResult.NO_TIME, state.judged, None))
                 continue
             if len(chain) == 1 and not judged.problem and judged.is_repeatable:
                 self._gains[chain[0].places] = change_ns(state.judged, judged)
             if not helps(state.judged, judged):
-                verdict = Verdict.SLOWER if is_slower(state.judged, judged) else Verdict.NO_GAIN
-                verdict = Verdict.REFUSED if judged.problem else verdict
+                verdict = TrialResult.SLOWER if is_slower(state.judged, judged) else TrialResult.NO_GAIN
+                verdict = TrialResult.REFUSED if judged.problem else verdict
                 self._tell(_row(chain, sites[number], verdict, state.judged, judged))
             yield _Ended(chain, judged)
 
-    def _made(self, state: State[Model], chain: Sequence[Change]) -> tuple[Model, tuple[tuple[Site, ...], ...]] | None:
+    def _made(
+        self, state: State[Model], chain: Sequence[PlacedRewrite]
+    ) -> tuple[Model, tuple[tuple[Site, ...], ...]] | None:
         """The model with changes made, one after the other; None: one does not fit any more, or fails."""
         model, done = self.editor.copy(state.model), []
         for change in chain:
             try:
                 model, sites = self.editor.apply(model, change.entry, change.wanted, self.context)
             except Exception as error:  # of a rule, whatever it is: others go on
-                self._tell(replace(_row(chain, (), Verdict.FAILED, None, None), reason=words_of(error)))
+                self._tell(replace(_row(chain, (), TrialResult.FAILED, None, None), reason=words_of(error)))
                 return None
             if not sites:
                 return None
             done.append(sites)
         return model, tuple(done)
 
-    def _taken(self, state: State[Model], chain: tuple[Change, ...]) -> State[Model] | None:
+    def _taken(self, state: State[Model], chain: tuple[PlacedRewrite, ...]) -> State[Model] | None:
         """The state with a change made, if on top of what it has that helps, and outputs stay what they are."""
         key = tuple(change.places for change in chain)
         made = None if key in self._wrong else self._made(state, chain)
@@ -222,7 +224,7 @@ class Search(Generic[Model]):
     def _held(
         self,
         state: State[Model],
-        chain: tuple[Change, ...],
+        chain: tuple[PlacedRewrite, ...],
         sites: tuple[tuple[Site, ...], ...],
         model: Model,
         file: Path,
@@ -241,15 +243,15 @@ class Search(Generic[Model]):
         before, judged = both
         exact = all(not change.entry.needs for change in chain)
         proof = self.prover.prove(file, exact=exact, since=None if state.is_exact else state.outputs)
-        row = _row(chain, sites[-1], Verdict.TAKEN, before, judged)
+        row = _row(chain, sites[-1], TrialResult.TAKEN, before, judged)
         row = replace(row, is_exact=exact, error=proof.error, rounding=proof.used)
         if proof.problem:
             self._wrong.add(tuple(change.places for change in chain))
-            self._tell(replace(row, verdict=Verdict.WRONG, reason=printable(proof.problem, 500)))
+            self._tell(replace(row, verdict=TrialResult.WRONG, reason=printable(proof.problem, 500)))
             return None
         opened = (
             replace(
-                _row((change,), done, Verdict.TAKEN, before, before),
+                _row((change,), done, TrialResult.TAKEN, before, before),
                 error=None,
                 reason=f"gains only with {row.rewrite}",
             )
@@ -259,30 +261,30 @@ class Search(Generic[Model]):
         return State(model, file, judged, steps, proof.outputs, state.is_exact and exact)
 
     def _faster(
-        self, state: State[Model], chain: tuple[Change, ...], sites: tuple[Site, ...], file: Path
+        self, state: State[Model], chain: tuple[PlacedRewrite, ...], sites: tuple[Site, ...], file: Path
     ) -> tuple[Judged, Judged] | None:
         """What the judge says of the state and of the file, taken together; None, and told: it is not faster."""
         judged = self.trials.judged(file)
         if judged is None:
-            self._tell(_row(chain, sites, Verdict.NO_TIME, state.judged, None))
+            self._tell(_row(chain, sites, TrialResult.NO_TIME, state.judged, None))
             return None
         both = self.trials.confirmed((state.file, state.judged), file, judged) if helps(state.judged, judged) else None
         if both is None:
-            verdict = Verdict.REFUSED if judged.problem else Verdict.NO_GAIN
+            verdict = TrialResult.REFUSED if judged.problem else TrialResult.NO_GAIN
             self._tell(_row(chain, sites, verdict, state.judged, judged))
         return both
 
     def _together(self, state: State[Model], ended: Sequence[_Ended]) -> State[Model] | None:
         """All exact changes at once that gain nothing alone and cost nothing; None: that does not help either."""
         neutral = [each.changes[0] for each in ended if not is_slower(state.judged, each.judged)]
-        chain: tuple[Change, ...] = ()
+        chain: tuple[PlacedRewrite, ...] = ()
         model = self.editor.copy(state.model)
         for change in neutral:
             if not change.entry.needs:
                 try:
                     model, sites = self.editor.apply(model, change.entry, change.wanted, self.context)
                 except Exception as error:  # of a rule, whatever it is: told, and the others are not joined
-                    self._tell(replace(_row((change,), (), Verdict.FAILED, None, None), reason=words_of(error)))
+                    self._tell(replace(_row((change,), (), TrialResult.FAILED, None, None), reason=words_of(error)))
                     return None
                 chain = (*chain, change) if sites else chain
         if len(chain) < 2:
@@ -308,8 +310,8 @@ class Search(Generic[Model]):
         return state
 
     def _chains(
-        self, state: State[Model], chain: tuple[Change, ...], known: Mapping[str, tuple[Site, ...]]
-    ) -> Iterator[tuple[Change, ...]]:
+        self, state: State[Model], chain: tuple[PlacedRewrite, ...], known: Mapping[str, tuple[Site, ...]]
+    ) -> Iterator[tuple[PlacedRewrite, ...]]:
         """A change, and another that fits in more places for it, or in places of another kind."""
         made = self._made(state, chain)
         if made is None:
@@ -322,7 +324,7 @@ class Search(Generic[Model]):
                 sites = self._sites(made[0], entry)
                 new = Counter(site.group for site in sites) - Counter(site.group for site in before)
                 if new and len(sites) > len(before):
-                    yield (*chain, Change(entry, tuple(site for site in sites if site.group in new), tuple(new)))
+                    yield (*chain, PlacedRewrite(entry, tuple(site for site in sites if site.group in new), tuple(new)))
 
     def _tell(self, row: Tried) -> None:
         """Keep what became of a change; the same once."""
@@ -352,7 +354,7 @@ def _best_first(ended: Iterable[_Ended], base: Judged) -> list[_Ended]:
     return sorted(helping, key=lambda each: (each.judged.unknown_ops, each.judged.time_ns))
 
 
-def _groups(change: Change, judged: Judged) -> list[Change]:
+def _groups(change: PlacedRewrite, judged: Judged) -> list[PlacedRewrite]:
     """The costliest groups of its places, each alone; none where there is one group."""
     groups = [change.of_group(group) for group in dict.fromkeys(site.group for site in change.sites)]
     if len(groups) < 2:
@@ -360,12 +362,16 @@ def _groups(change: Change, judged: Judged) -> list[Change]:
     return sorted(groups, key=lambda each: _cost(each, judged), reverse=True)[:MOST_GROUPS]
 
 
-def _cost(change: Change, judged: Judged) -> tuple[int, int]:
+def _cost(change: PlacedRewrite, judged: Judged) -> tuple[int, int]:
     return judged.cost(change.touched)
 
 
 def _row(
-    chain: Sequence[Change], sites: tuple[Site, ...], verdict: Verdict, before: Judged | None, after: Judged | None
+    chain: Sequence[PlacedRewrite],
+    sites: tuple[Site, ...],
+    verdict: TrialResult,
+    before: Judged | None,
+    after: Judged | None,
 ) -> Tried:
     last = chain[-1]
     return Tried(
@@ -387,7 +393,7 @@ def replace_time(judged: Judged, time_ns: int) -> Judged:
     return msgspec.structs.replace(judged, latency_ns=None if judged.latency_ns is None else known, known_ns=known)
 
 
-def _named(chain: Sequence[Change]) -> str:
+def _named(chain: Sequence[PlacedRewrite]) -> str:
     return " with ".join(change.entry.name for change in reversed(chain))
 
 

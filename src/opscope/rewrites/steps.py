@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -19,25 +20,17 @@ MOST_BYTES = 1 << 28
 _SHAPES = re.compile(r"\([^()]*\)")  # in a group, behind the types of ops
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a step was taken."""
-
-    removed: tuple[str, ...]
-    group: str
-    added: tuple[str, ...] = ()
-
-
-class Step(msgspec.Struct, frozen=True):
+class RewriteStep(msgspec.Struct, frozen=True):
     """A rewrite, and where it was applied."""
 
     rewrite: str
     groups: tuple[str, ...] | None  # null: wherever it fits
-    sites: tuple[Place, ...] = ()
+    sites: tuple[Site, ...] = ()  # where it was taken
 
 
 class _File(msgspec.Struct, frozen=True):
     schema: str
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
 
 
 _DECODER = msgspec.json.Decoder(_File)
@@ -52,11 +45,11 @@ def steps_bytes(found: Optimized) -> bytes:
 
 
 def _step(step: Tried) -> dict[str, object]:
-    places = [{"removed": site.removed, "group": site.group, "added": site.added} for site in step.sites]
-    return {"rewrite": step.rewrite, "groups": step.groups, "is_exact": step.is_exact, "sites": places}
+    sites = [asdict(site) for site in step.sites]
+    return {"rewrite": step.rewrite, "groups": step.groups, "is_exact": step.is_exact, "sites": sites}
 
 
-def read_steps(path: Path) -> tuple[Step, ...]:
+def read_steps(path: Path) -> tuple[RewriteStep, ...]:
     """The steps of a file."""
     raw = read_whole(path, "the steps of `opscope optimize`", most_bytes=MOST_BYTES)
     found = decode_json(raw, _DECODER, source=str(path))
@@ -65,7 +58,7 @@ def read_steps(path: Path) -> tuple[Step, ...]:
     return found.steps
 
 
-def fitting(step: Step, sites: Sequence[Site]) -> tuple[Wanted, str]:
+def fitting(step: RewriteStep, sites: Sequence[Site]) -> tuple[Wanted, str]:
     """Where a step is to be taken again, and what of it does not fit any more; empty: all does.
 
     Names and shapes of another export may differ. Groups decide, which are types and shapes; where none of them is

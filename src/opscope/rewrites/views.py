@@ -11,7 +11,7 @@ from ..core.units import UNKNOWN, format_latency, format_seconds
 from ..views.markdown import safe, table
 from ..views.text.columns import columns, pairs
 from .judge import Judged, speedup
-from .outcome import Optimized, Tried, Verdict
+from .outcome import Optimized, TrialResult, Tried
 from .rewrite import Site
 
 SCHEMA = "opscope.optimize/1"
@@ -92,14 +92,14 @@ def tried_rows(found: Optimized) -> list[tuple[str, ...]]:
             each.reason,
         )
         for each in _first_tried(found)
-        if each.verdict is not Verdict.NO_TIME
+        if each.verdict is not TrialResult.NO_TIME
     ]
 
 
 def _first_tried(found: Optimized) -> list[Tried]:
     first: dict[str, Tried] = {}
     for each in found.tried:
-        if not each.with_ or each.verdict is Verdict.WRONG:
+        if not each.with_ or each.verdict is TrialResult.WRONG:
             first.setdefault(each.rewrite, each)
     return list(first.values())
 
@@ -129,7 +129,7 @@ def words_below(found: Optimized) -> Iterator[str]:
         words = "1 further trial" if more == 1 else f"{more} further trials"
         verb = "is" if more == 1 else "are"
         yield f"{words}, later, at fewer places or of several rewrites together, {verb} in optimize.json"
-    late = [f"{each.rewrite} ({len(each.sites)})" for each in told if each.verdict is Verdict.NO_TIME]
+    late = [f"{each.rewrite} ({len(each.sites)})" for each in told if each.verdict is TrialResult.NO_TIME]
     if late:
         yield f"no time was left to try: {', '.join(late)}"
     if found.stopped:

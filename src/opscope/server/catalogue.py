@@ -18,7 +18,7 @@ _ID_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedRun:
     """A run found in the folder."""
 
     id: str
@@ -29,10 +29,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class RunListing:
     """All runs, newest first; unreadable ones last."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedRun, ...]
     is_whole: bool  # no limit was reached
 
 
@@ -55,7 +55,7 @@ class Catalogue:
     def is_single(self) -> bool:
         return looks_like_run(self.root)
 
-    def listing(self) -> Listing:
+    def listing(self) -> RunListing:
         """Search the folder and return its runs."""
         found: list[Path] = []
         is_whole = True
@@ -67,9 +67,9 @@ class Catalogue:
         entries = sorted((self._entry(folder) for folder in found), key=lambda entry: entry.name)
         entries.sort(key=lambda entry: entry.head.info.created if entry.head else "", reverse=True)
         self._folders_by_id |= {entry.id: entry.path for entry in entries}
-        return Listing(tuple(entries), is_whole)
+        return RunListing(tuple(entries), is_whole)
 
-    def find(self, run_id: str) -> Entry | None:
+    def find(self, run_id: str) -> ListedRun | None:
         """Return the run with this id; search again if it was not listed before."""
         if run_id not in self._folders_by_id:
             self.listing()
@@ -94,17 +94,17 @@ class Catalogue:
                     below += _subfolders(folder)
             level = below
 
-    def _entry(self, folder: Path) -> Entry:
+    def _entry(self, folder: Path) -> ListedRun:
         name = folder.relative_to(self.root).as_posix() if folder != self.root else folder.name
         return entry_of(folder, sha256(os.fsencode(name)).hexdigest()[:_ID_DIGITS], name)
 
 
-def entry_of(folder: Path, run_id: str, name: str) -> Entry:
+def entry_of(folder: Path, run_id: str, name: str) -> ListedRun:
     """A run with its head, or with what is wrong with it."""
     try:
-        return Entry(run_id, name, folder, read_head(folder))
+        return ListedRun(run_id, name, folder, read_head(folder))
     except ProfilerError as error:
-        return Entry(run_id, name, folder, None, str(error))
+        return ListedRun(run_id, name, folder, None, str(error))
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -12,24 +12,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ..core.units import format_latency
 from ..recording.summary import Latency
 from ..views.page.html_text import full_name, prose, short_name
-from .catalogue import Entry, Listing
+from .catalogue import ListedRun, RunListing
 from .perfetto import PUBLIC_UI
 
 STYLE, SCRIPT = "view.css", "perfetto.js"
 ASSETS = {STYLE: "text/css; charset=utf-8", SCRIPT: "text/javascript; charset=utf-8"}
 
 
-def _text_key(entry: Entry, field: str) -> tuple[int, str]:
+def _text_key(entry: ListedRun, field: str) -> tuple[int, str]:
     return (1, "") if entry.head is None else (0, str(getattr(entry.head.info, field)))
 
 
-def _latency_key(entry: Entry) -> tuple[int, float]:
+def _latency_key(entry: ListedRun) -> tuple[int, float]:
     """Sort key of the latency; unknown is last."""
     known = None if entry.head is None else entry.head.latency.value_ns
     return (1, 0.0) if known is None else (0, float(known))
 
 
-_SORTS: dict[str, tuple[str, Callable[[Entry], tuple[int, float | str]]]] = {  # column → heading, key
+_SORTS: dict[str, tuple[str, Callable[[ListedRun], tuple[int, float | str]]]] = {  # column → heading, key
     "name": ("Run", lambda entry: (0, entry.name)),
     "model": ("Model", lambda entry: _text_key(entry, "model")),
     "target": ("Target", lambda entry: _text_key(entry, "target")),
@@ -58,7 +58,7 @@ def asset(name: str) -> bytes:
     return (files("opscope.server") / "templates" / name).read_bytes()
 
 
-def list_page(listing: Listing, *, root: str, sort: str | None) -> bytes:
+def list_page(listing: RunListing, *, root: str, sort: str | None) -> bytes:
     """Render all runs; `sort` names a column, with a `-` in front for descending order."""
     column, descending = (sort or "").removeprefix("-"), (sort or "").startswith("-")
     entries = list(listing.entries)
@@ -76,7 +76,7 @@ def _aria_sort(name: str, column: str, *, descending: bool) -> str:
     return "descending" if descending else "ascending"
 
 
-def consent_page(entry: Entry, *, trace: str) -> bytes:
+def consent_page(entry: ListedRun, *, trace: str) -> bytes:
     """Render the question asked before a trace leaves the machine."""
     page = _environment().get_template("perfetto.html.j2")
     return page.render(entry=entry, trace=trace, ui=PUBLIC_UI, host=urlsplit(PUBLIC_UI).hostname).encode()

@@ -17,7 +17,7 @@ from ..core.files import open_plain
 from ..workflows import viewing
 from . import answers, pages, perfetto
 from .answers import Answer, refusal
-from .catalogue import Catalogue, Entry
+from .catalogue import Catalogue, ListedRun
 from .store import Store
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Site:
             return refusal(HTTPStatus.NOT_FOUND)
         if found[3] is not None:
             return self._piece(entry, int(found[3]))
-        handlers: dict[str, Callable[[Entry], Answer]] = {
+        handlers: dict[str, Callable[[ListedRun], Answer]] = {
             "": self._page,
             "perfetto": self._perfetto,
             viewing.trace_name(entry.path): self._trace,
@@ -115,7 +115,7 @@ class Site:
             return refusal(HTTPStatus.NOT_FOUND)
         return Answer(found[0].open("rb"), found[1], policy=answers.PERFETTO_UI)
 
-    def _page(self, entry: Entry) -> Answer:
+    def _page(self, entry: ListedRun) -> Answer:
         if viewing.has_own_page(entry.path):
             page = open_plain(entry.path / viewing.PAGE)
             return Answer(page, policy=answers.FOREIGN_PAGE, opener=answers.NO_OPENER_POLICY)
@@ -127,7 +127,7 @@ class Site:
         )
         return Answer(page, policy=answers.RUN_PAGE)
 
-    def _perfetto(self, entry: Entry) -> Answer:
+    def _perfetto(self, entry: ListedRun) -> Answer:
         """Redirect to the local Perfetto UI with the trace's address, or ask before using the public one."""
         if not viewing.has_timeline(entry.path):
             raise UsageError(f"{entry.name}: has totals and no timeline; expected a run with spans")
@@ -138,7 +138,7 @@ class Site:
         place = f"../../perfetto/index.html#!/?url={trace}"
         return Answer(b"", status=HTTPStatus.SEE_OTHER, policy=answers.DATA, extra=(("Location", place),))
 
-    def _trace(self, entry: Entry) -> Answer:
+    def _trace(self, entry: ListedRun) -> Answer:
         own, stamp = viewing.own_trace(entry.path), _stamp(entry.path)
         if own is not None:
             trace = open_plain(own)
@@ -149,7 +149,7 @@ class Site:
         save = (("Content-Disposition", f'attachment; filename="{viewing.trace_name(entry.path)}"'),)
         return Answer(trace, answers.BINARY, policy=answers.DATA, extra=save)
 
-    def _piece(self, entry: Entry, number: int) -> Answer:
+    def _piece(self, entry: ListedRun, number: int) -> Answer:
         """Return one chunk of the run's spans, which its page loads on demand."""
         rows = self._runs.rows(entry.path, _stamp(entry.path))
         if rows is None or number >= rows.pieces:

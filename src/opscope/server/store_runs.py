@@ -12,7 +12,7 @@ from ..fleet.page import StorePage
 from ..fleet.query import ask
 from ..fleet.store import Store
 from ..workflows.viewing import looks_like_run
-from .catalogue import Entry, entry_of
+from .catalogue import ListedRun, entry_of
 
 
 class StoreRuns:
@@ -22,7 +22,7 @@ class StoreRuns:
         self.store = Store(address)
         self.given = tuple(given)
 
-    def find(self, run_id: str) -> Entry | None:
+    def find(self, run_id: str) -> ListedRun | None:
         """The run of a cell, where it was kept and is still there."""
         place = self.store.place
         rows = ask(self.store, "SELECT run, model FROM cells WHERE id LIKE ? || '%' LIMIT 1", [run_id]).rows

@@ -36,6 +36,7 @@ from ..decode import (
     origin_tick,
 )
 from ..importers.host_trace import ActivationError, from_zero, near, read_host_trace
+from ..machine.catalogue import words_of
 from ..options import OpstatsOptions
 from ..program.file_names import PROGRAM_FILE, plain_name
 from ..program.program import OP_LEVEL, Program
@@ -113,7 +114,9 @@ class Decoder:
         raw = read_whole(program_file, f"the {PROGRAM_FILE} that the compiler wrote")
         self.source = str(program_file)
         self.options = options
-        self.program: Program = decode_program(raw, source=self.source)
+        program = decode_program(raw, source=self.source)
+        self.words = words_of(program.words, program.target)
+        self.program: Program = replace(program, words=self.words)
         self.program_id = program_id(raw)
         self.lanes = LaneIndex.of(self.program)
         self.index = ProgramIndex.of(self.program)
@@ -209,7 +212,7 @@ class Decoder:
         tables = summarise_device(each.work, capture, network=network, totals=totals)
         text = StringIO()
         OpstatsText().render(tables, text)
-        path = folder / output_name(file.stem, self.program.target, OpstatsText.suffix)
+        path = folder / output_name(file.stem, self.words, OpstatsText.suffix)
         write_whole(path, lambda out: out.write(text.getvalue().encode()))
         outcome.written.append(path)
         outcome.notes += tables.notes
@@ -230,7 +233,7 @@ class Decoder:
         if self.options.merge_devices or sample.files[0].slice is None:
             parts = [(sample.merged_stem, traces)]
         for stem, chosen in parts:
-            path = folder / output_name(stem, self.program.target, view.suffix)
+            path = folder / output_name(stem, self.words, view.suffix)
             write_whole(path, partial(view.render, self._with_host(merge_traces(chosen), outcome)))
             outcome.written.append(path)
 

@@ -20,6 +20,7 @@ from ..device.host.sampling import Sampling
 from ..device.host.sharing import Slot
 from ..device.host.stage_times import StageSource, decoding_ns, is_decoded
 from ..device.host.statistics import counted, run_statistics
+from ..machine.catalogue import words_of
 from ..options import RunOptions
 from ..program.bounds import check_capacity
 from ..program.capture import Capture, encode_capture
@@ -70,6 +71,7 @@ def load_program(place: Path) -> Loaded:
     file = place / PROGRAM_FILE if place.is_dir() else place
     raw = read_whole(file, "the folder that `opscope compile` wrote")
     program = decode_program(raw, source=str(file))
+    program = replace(program, words=words_of(program.words, program.target))
     check_limits(program, source=str(file))
     check_capacity(program.bounds, target=f"{file}: {printable(program.target)}")
     return Loaded(program, program_id(raw), file.parent / program.model)

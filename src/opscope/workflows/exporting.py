@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ExportForm:
     """What a run can become."""
 
     help: str
@@ -24,12 +24,12 @@ class Form:
 
 
 FORMS = {
-    "csv": Form("one table, for any program"),
-    "xlsx": Form("a workbook: every table, or one"),
-    "model-explorer": Form("node data of Model Explorer", ("time", "engine", "findings")),
-    "pytest-benchmark": Form("JSON of pytest-benchmark", ("latency", "ops")),
-    "chrome": Form("the timeline, Chrome JSON", ("timeline",)),
-    "perfetto": Form("the timeline, Perfetto's own form", ("timeline",)),
+    "csv": ExportForm("one table, for any program"),
+    "xlsx": ExportForm("a workbook: every table, or one"),
+    "model-explorer": ExportForm("node data of Model Explorer", ("time", "engine", "findings")),
+    "pytest-benchmark": ExportForm("JSON of pytest-benchmark", ("latency", "ops")),
+    "chrome": ExportForm("the timeline, Chrome JSON", ("timeline",)),
+    "perfetto": ExportForm("the timeline, Perfetto's own form", ("timeline",)),
 }
 
 

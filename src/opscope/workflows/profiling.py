@@ -14,6 +14,7 @@ from ..backends.model_facts import with_model
 from ..backends.registry import BackendState
 from ..core.converting_options import DATA, PRECISION
 from ..core.errors import ModelError, UsageError, printable
+from ..core.files import sha256_of, write_bytes
 from ..core.manifest import MODULES, Can, Value
 from ..core.plugins import load_place, manifests
 from ..readers import is_torch_model, model_format, unpacked
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 PROFILING = "profiling"  # what `step` is told while a backend is at work
 Shapes = Mapping[str, tuple[int, ...]]
-Write = Callable[[Path, bytes], None]  # a file that appears whole or not at all
 
 
 def profile(
@@ -178,18 +178,17 @@ def _with_graph(result: Recording, model: Path, shapes: Shapes | None) -> Record
         return replace(result, batch=1)
 
 
-def write_runs(
-    result: WhatIf, folder: Path, *, command: Sequence[str], created: str, sha256: str | None, write: Write
-) -> None:
+def write_runs(result: WhatIf, model: Path, folder: Path, *, command: Sequence[str], created: str) -> None:
     """A Run per point, in folders named by their choices; and the table beside them."""
     from ..views.text.what_if_views import WhatIfJson
     from .record import analysed
 
+    sha256 = sha256_of(model)
     for point in result.points:
         if point.recording is not None:
             name = re.sub(r"[^\w.+-]+", "-", point.label)
-            recording = replace(point.recording, batch=1)
+            recording = replace(point.recording, batch=point.recording.batch or 1)
             analysed(recording, folder / name, command=command, created=created, sha256=sha256)
     text = StringIO()
     WhatIfJson().render(result, text)
-    write(folder / "whatif.json", text.getvalue().encode())
+    write_bytes(folder / "whatif.json", text.getvalue().encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..analysis.totals.summarise import limits_of
 from ..core.provenance import Provenance
+from ..core.target_words import OUR_WORDS
 from ..program.program import Program
 from ..recording.build import program_ops, to_run, withheld
 from ..recording.recording import Recording, empty_trace
@@ -27,6 +28,7 @@ def recording_of(
         ops=program_ops(program.ops, totals),
         network=program.name,
         target=program.target,
+        words=program.words or OUR_WORDS,
         limits=limits_of(program),
         clocks_hz={"core": program.clock_hz, "stats": program.stats_hz},
         devices=program.devices,

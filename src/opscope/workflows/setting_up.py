@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..backends import environment_maker, environments
-from ..backends.environment_maker import Plan
+from ..backends.environment_maker import MakingPlan
 from ..backends.environments import EnvironmentState
 
 
@@ -15,7 +15,7 @@ def environment_states() -> tuple[EnvironmentState, ...]:
     return tuple(environments.state(environment.name) for environment in environments.known())
 
 
-def plan_setup(name: str, *, wheels: str | Path | None = None, python: str | Path | None = None) -> Plan:
+def plan_setup(name: str, *, wheels: str | Path | None = None, python: str | Path | None = None) -> MakingPlan:
     """How `setup` would make an environment; nothing is downloaded or written.
 
     `wheels` is a folder to take packages from instead of the network; `python` is the interpreter to use.
@@ -25,7 +25,7 @@ def plan_setup(name: str, *, wheels: str | Path | None = None, python: str | Pat
 
 
 def setup(
-    plan: str | Plan, *, is_agreed: bool = False, report: Callable[[str], None] | None = None
+    plan: str | MakingPlan, *, is_agreed: bool = False, report: Callable[[str], None] | None = None
 ) -> EnvironmentState:
     """Make an environment in the user's cache, by its name or by a plan of `plan_setup`.
 

@@ -21,7 +21,7 @@ LEAK = 0.1  # slope of a leaky activation below zero, as in Darknet
 REACH = 4.0  # a value is expected to stay within this many root mean squares of zero
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """Element type of a value. Only FLOAT follows the requested precision."""
 
     FLOAT = "float"
@@ -30,7 +30,7 @@ class Kind(Enum):
     BOOL = "bool"
 
 
-class Role(Enum):
+class OperandRole(Enum):
     """How a weight is stored when the network is quantised."""
 
     KERNEL = "kernel"  # int8, one scale per output channel
@@ -45,7 +45,7 @@ class Value:
 
     name: str
     shape: Shape
-    kind: Kind = Kind.FLOAT
+    kind: ValueKind = ValueKind.FLOAT
     rms: float = 1.0
     span: tuple[float, float] = (-REACH, REACH)
 
@@ -56,7 +56,7 @@ class Weight:
 
     name: str
     shape: Shape
-    role: Role
+    role: OperandRole
     reach: float
     centre: float = 0.0
     channel_axis: int | None = None
@@ -67,7 +67,7 @@ class Literal:
     """A small constant with known values: a shape, an axis, a divisor."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     values: NDArray[np.generic]
 
     @property
@@ -87,7 +87,7 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BlueprintStep:
     """One operator application with one result; TopK has another, the places of what it found."""
 
     op: str
@@ -98,6 +98,13 @@ class Step:
     activation: Activation | None = None
     precise: bool = False  # stays floating point when the network is quantised
     places: Value | None = None
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """An attribute that lists numbers, such as axes."""
+        found = self.attributes[name]
+        if not isinstance(found, tuple):
+            raise TypeError(f"{self.name}: {name} is {found!r}, not a list of numbers")
+        return found
 
     @property
     def source(self) -> Value:
@@ -117,12 +124,12 @@ class Blueprint:
 
     name: str
     half: bool = False  # the model will be f16: numerically sensitive parts are widened to f32
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BlueprintStep] = field(default_factory=list)
     inputs: list[Value] = field(default_factory=list)
     outputs: list[tuple[str, Value]] = field(default_factory=list)
     _taken: dict[str, int] = field(default_factory=dict)
 
-    def input(self, name: str, shape: Shape, *, kind: Kind = Kind.FLOAT) -> Value:
+    def input(self, name: str, shape: Shape, *, kind: ValueKind = ValueKind.FLOAT) -> Value:
         value = Value(name, shape, kind)
         self.inputs.append(value)
         return value
@@ -130,8 +137,10 @@ class Blueprint:
     def output(self, name: str, value: Value) -> None:
         self.outputs.append((name, value))
 
-    def literal(self, at: str, values: float | Sequence[int] | NDArray[np.generic], kind: Kind = Kind.I64) -> Literal:
-        element = np.int64 if kind is Kind.I64 else np.float32
+    def literal(
+        self, at: str, values: float | Sequence[int] | NDArray[np.generic], kind: ValueKind = ValueKind.I64
+    ) -> Literal:
+        element = np.int64 if kind is ValueKind.I64 else np.float32
         return Literal(f"{self.unique(at, 'Constant')}_output_0", kind, np.asarray(values, element))
 
     def step(
@@ -141,7 +150,7 @@ class Blueprint:
         inputs: Sequence[Operand],
         shape: Shape,
         *,
-        kind: Kind = Kind.FLOAT,
+        kind: ValueKind = ValueKind.FLOAT,
         rms: float = 1.0,
         span: tuple[float, float] | None = None,
         attributes: Mapping[str, Attribute] | None = None,
@@ -154,16 +163,16 @@ class Blueprint:
         fused = Activation(activation, self.unique(activation_at, activation)) if activation else None
         result = f"{fused.name if fused else name}_output_0"
         output = Value(result, shape, kind, rms, span or (-REACH * rms, REACH * rms))
-        self.steps.append(Step(op, name, tuple(inputs), output, attributes or {}, fused, precise))
+        self.steps.append(BlueprintStep(op, name, tuple(inputs), output, attributes or {}, fused, precise))
         return output
 
     def top(self, at: str, x: Value, count: int) -> tuple[Value, Value]:
         """Add a search for the largest of the last axis; return them, floating point, and their places."""
         name, shape = self.unique(at, "TopK"), (*x.shape[:-1], count)
         found = Value(f"{name}_output_0", shape, x.kind, x.rms, x.span)
-        places = Value(f"{name}_output_1", shape, Kind.I64)
+        places = Value(f"{name}_output_1", shape, ValueKind.I64)
         inputs = (x, self.literal(at, [count]))
-        self.steps.append(Step("TopK", name, inputs, found, {"axis": -1}, precise=True, places=places))
+        self.steps.append(BlueprintStep("TopK", name, inputs, found, {"axis": -1}, precise=True, places=places))
         return found, places
 
     def unique(self, at: str, op: str) -> str:

@@ -96,7 +96,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedNetwork:
     """A line of the zoo's listing."""
 
     name: str
@@ -108,10 +108,10 @@ class Entry:
     takes_sequence: bool
 
 
-def names() -> list[Entry]:
+def names() -> list[ListedNetwork]:
     """Return every network that `make` knows."""
     return [
-        Entry(
+        ListedNetwork(
             network.name,
             network.task,
             network.description,

@@ -7,7 +7,7 @@ from math import ceil, prod, sqrt
 
 import numpy as np
 
-from .blueprint import LEAK, REACH, Blueprint, Kind, Role, Value, Weight, parameter_name
+from .blueprint import LEAK, REACH, Blueprint, OperandRole, Value, ValueKind, Weight, parameter_name
 
 Pair = tuple[int, int]
 
@@ -106,7 +106,7 @@ def pool(
 
 def resize(plan: Blueprint, at: str, x: Value, size: Pair, *, mode: str = "nearest") -> Value:
     """Scale an image, by repetition (nearest) or with linear interpolation (linear)."""
-    region, scales = (plan.literal(at, np.zeros(0), Kind.F32) for _ in range(2))  # left out
+    region, scales = (plan.literal(at, np.zeros(0), ValueKind.F32) for _ in range(2))  # left out
     shape = (*x.shape[:2], *size)
     attributes = {"mode": mode, "coordinate_transformation_mode": "half_pixel"}
     if mode == "nearest":
@@ -164,8 +164,8 @@ def excite(
 def normalise(plan: Blueprint, at: str, x: Value) -> Value:
     """Add a batch normalisation that cannot be folded, and ReLU: a factor and an offset per channel."""
     shape = (1, x.shape[1], 1, 1)
-    factor = Weight(parameter_name(at, "weight"), shape, Role.TENSOR, BIAS_REACH, centre=1 / x.rms)
-    offset = Weight(parameter_name(at, "bias"), shape, Role.TENSOR, BIAS_REACH)
+    factor = Weight(parameter_name(at, "weight"), shape, OperandRole.TENSOR, BIAS_REACH, centre=1 / x.rms)
+    offset = Weight(parameter_name(at, "bias"), shape, OperandRole.TENSOR, BIAS_REACH)
     y = plan.step("Mul", at, (x, factor), x.shape)
     span = _expected_range("relu", 1.0)
     activation_at = _sibling(at, "relu")
@@ -222,11 +222,11 @@ def classify(plan: Blueprint, x: Value, classes: int, *, at: str = "fc") -> None
 def kernel_weight(at: str, shape: tuple[int, ...], fan_in: int, rms: float, *, channel_axis: int) -> Weight:
     """Return weights that give sums with a root mean square of one, as after batch normalisation."""
     reach = sqrt(3.0 / fan_in) / rms  # a uniform distribution over ±r has the standard deviation r / √3
-    return Weight(parameter_name(at, "weight"), shape, Role.KERNEL, reach, channel_axis=channel_axis)
+    return Weight(parameter_name(at, "weight"), shape, OperandRole.KERNEL, reach, channel_axis=channel_axis)
 
 
 def bias_weight(at: str, units: int) -> Weight:
-    return Weight(parameter_name(at, "bias"), (units,), Role.BIAS, BIAS_REACH)
+    return Weight(parameter_name(at, "bias"), (units,), OperandRole.BIAS, BIAS_REACH)
 
 
 def _pads(x: Value, kernel: Pair, stride: Pair, padding: int | None) -> tuple[int, int, int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..core.errors import UsageError
-from .blueprint import Blueprint
+from .blueprint import Blueprint, Value
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in total
 LARGEST = 1 << 20  # default upper limit of an option
@@ -73,6 +73,12 @@ class Network:
     formats: tuple[str, ...] = ("onnx",)
     takes_sequence: bool = False
     task: str = "image classification"  # heading of the list
+
+
+def image_input(plan: Blueprint, settings: Settings) -> Value:
+    """Add the input of a network that reads square images, of the size that its options say."""
+    size = settings.number("size")
+    return plan.input("input", (settings.batch, 3, size, size))
 
 
 def image_options(size: int, *, classes: int = 1000, smallest: int = 32) -> tuple[Option, ...]:

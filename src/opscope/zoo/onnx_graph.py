@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import weights
-from .blueprint import Attribute, Blueprint, Kind, Literal, Operand, Shape, Step, Value, Weight
+from .blueprint import Attribute, Blueprint, BlueprintStep, Literal, Operand, Shape, Value, ValueKind, Weight
 from .onnx_stream import Stored
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class OnnxGraph:
         self.stored.setdefault(tensor.name, tensor)
         return tensor.name
 
-    def dtype(self, kind: Kind) -> np.dtype[np.generic]:
-        fixed = {Kind.F32: "float32", Kind.I64: "int64", Kind.BOOL: "bool"}
+    def dtype(self, kind: ValueKind) -> np.dtype[np.generic]:
+        fixed = {ValueKind.F32: "float32", ValueKind.I64: "int64", ValueKind.BOOL: "bool"}
         return np.dtype(fixed[kind]) if kind in fixed else self.float_dtype
 
 
@@ -70,7 +70,7 @@ class Wiring:
         self.graph = graph
         self.output_names = {value.name: name for name, value in graph.plan.outputs}
 
-    def read(self, step: Step, operand: Operand) -> str:
+    def read(self, step: BlueprintStep, operand: Operand) -> str:
         del step
         if isinstance(operand, Value):
             return self.name(operand)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import quantise, weights
-from .blueprint import Kind, Operand, Role, Shape, Step, Value, Weight
+from .blueprint import BlueprintStep, Operand, OperandRole, Shape, Value, ValueKind, Weight
 from .onnx_graph import OnnxGraph, Wiring
 from .onnx_stream import Stored
 
@@ -42,14 +42,14 @@ class QdqWiring(Wiring):
             for step in graph.plan.steps
             if _runs_in_integers(step)
             for value in (*step.inputs, step.output)
-            if isinstance(value, Value) and value.kind is Kind.FLOAT
+            if isinstance(value, Value) and value.kind is ValueKind.FLOAT
         }
         self.inputs = {value.name for value in graph.plan.inputs}
 
-    def read(self, step: Step, operand: Operand) -> str:
+    def read(self, step: BlueprintStep, operand: Operand) -> str:
         if isinstance(operand, Value) and operand.name in self.quantised:
             return self._dequantised(operand)
-        if isinstance(operand, Weight) and operand.role is not Role.PRECISE and _runs_in_integers(step):
+        if isinstance(operand, Weight) and operand.role is not OperandRole.PRECISE and _runs_in_integers(step):
             return self._weight(step, operand)
         return super().read(step, operand)
 
@@ -79,13 +79,13 @@ class QdqWiring(Wiring):
         attributes = {} if axis is None else {"axis": axis}
         self.graph.node("DequantizeLinear", f"{name}_DequantizeLinear", inputs, attributes, (result, _FLOAT32, shape))
 
-    def _weight(self, step: Step, weight: Weight) -> str:
+    def _weight(self, step: BlueprintStep, weight: Weight) -> str:
         """Store the integers of a weight once, with the node that dequantises them; return its output."""
         result = f"{weight.name}_DequantizeLinear_Output"
         if result in self.graph.infos:
             return result
         name, axis = f"{weight.name}_quantized", weight.channel_axis
-        if weight.role is Role.BIAS:
+        if weight.role is OperandRole.BIAS:
             x, kernel = step.inputs[:2]
             if not isinstance(x, Value) or not isinstance(kernel, Weight):
                 raise TypeError(f"{step.name}: a bias needs a value and a kernel before it")
@@ -107,8 +107,8 @@ class QdqWiring(Wiring):
         return result
 
 
-def _runs_in_integers(step: Step) -> bool:
-    return step.op in _COMPUTES | _MOVES and not step.precise and step.output.kind is Kind.FLOAT
+def _runs_in_integers(step: BlueprintStep) -> bool:
+    return step.op in _COMPUTES | _MOVES and not step.precise and step.output.kind is ValueKind.FLOAT
 
 
 def _bias(weight: Weight, scales: NDArray[np.float32]) -> Iterator[NDArray[np.int32]]:

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from .blueprint import Attribute, Blueprint, Kind, Operand, Role, Shape, Value, Weight, parameter_name
+from .blueprint import Attribute, Blueprint, Operand, OperandRole, Shape, Value, ValueKind, Weight, parameter_name
 from .image_layers import BIAS_REACH, kernel_weight
 
 _LARGEST_SHARE = 32.0  # largest attention weight relative to the mean: e⁴ / √e for unit normal scores within ±4
@@ -17,7 +17,7 @@ def binary(
     plan: Blueprint, op: str, at: str, a: Operand, b: Operand, *, rms: float = 1.0, precise: bool = True
 ) -> Value:
     """Add an elementwise operator of two operands, with broadcasting; floating point by default."""
-    kind = next((x.kind for x in (a, b) if isinstance(x, Value)), Kind.FLOAT)
+    kind = next((x.kind for x in (a, b) if isinstance(x, Value)), ValueKind.FLOAT)
     return plan.step(op, at, (a, b), np.broadcast_shapes(a.shape, b.shape), kind=kind, rms=rms, precise=precise)
 
 
@@ -80,13 +80,13 @@ def linear(plan: Blueprint, at: str, x: Value, units: int, *, bias: bool = True)
     product = plan.step("MatMul", at, (x, weight), (*x.shape[:-1], units))
     if not bias:
         return product
-    addend = Weight(parameter_name(at, "bias"), (units,), Role.TENSOR, BIAS_REACH)
+    addend = Weight(parameter_name(at, "bias"), (units,), OperandRole.TENSOR, BIAS_REACH)
     return plan.step("Add", at, (addend, product), product.shape)
 
 
 def embedding(plan: Blueprint, at: str, table: tuple[int, int], ids: Operand) -> Value:
     """Look up rows of a trained table."""
-    weight = Weight(parameter_name(at, "weight"), table, Role.TENSOR, sqrt(3.0))
+    weight = Weight(parameter_name(at, "weight"), table, OperandRole.TENSOR, sqrt(3.0))
     shape = (*ids.shape, table[1])
     return plan.step("Gather", at, (weight, ids), shape, span=(-weight.reach, weight.reach), attributes={"axis": 0})
 
@@ -99,7 +99,11 @@ def select(plan: Blueprint, at: str, x: Value, index: int, *, axis: int) -> Valu
 
 
 def layer_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
-    inputs = (x, gain(at, x.shape[-1]), Weight(parameter_name(at, "bias"), x.shape[-1:], Role.PRECISE, BIAS_REACH))
+    inputs = (
+        x,
+        gain(at, x.shape[-1]),
+        Weight(parameter_name(at, "bias"), x.shape[-1:], OperandRole.PRECISE, BIAS_REACH),
+    )
     attributes = {"axis": -1, "epsilon": epsilon}
     return plan.step("LayerNormalization", at, inputs, x.shape, attributes=attributes, precise=True)
 
@@ -107,28 +111,28 @@ def layer_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
 def rms_norm(plan: Blueprint, at: str, x: Value, *, epsilon: float) -> Value:
     """Add root-mean-square normalisation as plain operators; in f32 even if the model is f16."""
     wide = widen(plan, at, x)
-    square = binary(plan, "Pow", at, wide, plan.literal(at, 2.0, Kind.F32))
+    square = binary(plan, "Pow", at, wide, plan.literal(at, 2.0, ValueKind.F32))
     shape = (*x.shape[:-1], 1)
     attributes: dict[str, Attribute] = {"axes": (-1,), "keepdims": 1}
     mean = plan.step("ReduceMean", at, [square], shape, kind=wide.kind, attributes=attributes, precise=True)
-    shifted = binary(plan, "Add", at, mean, plan.literal(at, epsilon, Kind.F32))
+    shifted = binary(plan, "Add", at, mean, plan.literal(at, epsilon, ValueKind.F32))
     root = unary(plan, "Sqrt", at, shifted)
-    inverse = binary(plan, "Div", at, plan.literal(at, 1.0, Kind.F32), root)
+    inverse = binary(plan, "Div", at, plan.literal(at, 1.0, ValueKind.F32), root)
     normal = narrow(plan, at, binary(plan, "Mul", at, wide, inverse))
     return binary(plan, "Mul", at, gain(at, x.shape[-1]), normal)
 
 
 def gain(at: str, features: int) -> Weight:
-    return Weight(parameter_name(at, "weight"), (features,), Role.PRECISE, BIAS_REACH, centre=1.0)
+    return Weight(parameter_name(at, "weight"), (features,), OperandRole.PRECISE, BIAS_REACH, centre=1.0)
 
 
 def gelu(plan: Blueprint, at: str, x: Value) -> Value:
     """Add the exact GELU, as exporters write it: x · (1 + erf(x / √2)) · ½."""
-    scaled = binary(plan, "Div", at, x, plan.literal(at, sqrt(2.0), Kind.FLOAT))
+    scaled = binary(plan, "Div", at, x, plan.literal(at, sqrt(2.0), ValueKind.FLOAT))
     curve = unary(plan, "Erf", at, scaled)
-    shifted = binary(plan, "Add", at, curve, plan.literal(at, 1.0, Kind.FLOAT))
+    shifted = binary(plan, "Add", at, curve, plan.literal(at, 1.0, ValueKind.FLOAT))
     product = binary(plan, "Mul", at, x, shifted)
-    return binary(plan, "Mul", at, product, plan.literal(at, 0.5, Kind.FLOAT), rms=0.65)
+    return binary(plan, "Mul", at, product, plan.literal(at, 0.5, ValueKind.FLOAT), rms=0.65)
 
 
 def silu(plan: Blueprint, at: str, x: Value) -> Value:
@@ -166,7 +170,7 @@ def squeeze(plan: Blueprint, at: str, x: Value, axis: int) -> Value:
 
 
 def expand(plan: Blueprint, at: str, x: Value | Weight, shape: Shape) -> Value:
-    kind, rms = (x.kind, x.rms) if isinstance(x, Value) else (Kind.FLOAT, 1.0)
+    kind, rms = (x.kind, x.rms) if isinstance(x, Value) else (ValueKind.FLOAT, 1.0)
     return plan.step("Expand", at, (x, plan.literal(at, shape)), shape, kind=kind, rms=rms)
 
 
@@ -186,14 +190,14 @@ def last_slice(plan: Blueprint, at: str, x: Value, start: int, end: int) -> Valu
     return plan.step("Slice", at, (x, *bounds), (*x.shape[:-1], end - start), rms=x.rms, span=x.span, precise=True)
 
 
-def cast(plan: Blueprint, at: str, x: Value, kind: Kind) -> Value:
+def cast(plan: Blueprint, at: str, x: Value, kind: ValueKind) -> Value:
     return plan.step("Cast", at, [x], x.shape, kind=kind, rms=x.rms, span=x.span, precise=True)
 
 
 def widen(plan: Blueprint, at: str, x: Value) -> Value:
     """Cast to f32 if the model is f16; exporters omit the cast otherwise."""
-    return cast(plan, at, x, Kind.F32) if plan.half else x
+    return cast(plan, at, x, ValueKind.F32) if plan.half else x
 
 
 def narrow(plan: Blueprint, at: str, x: Value) -> Value:
-    return cast(plan, at, x, Kind.FLOAT) if plan.half else x
+    return cast(plan, at, x, ValueKind.FLOAT) if plan.half else x

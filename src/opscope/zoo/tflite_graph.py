@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import quantise, weights
-from .blueprint import Literal, Operand, Shape, Step, Value, Weight
+from .blueprint import BlueprintStep, Literal, Operand, Shape, Value, Weight
 from .tflite_layout import channels_last
 from .tflite_tables import Quantisation, Scalar, TfOp, TfTensor
 
@@ -80,7 +80,7 @@ class TfliteGraph:
         full = np.asarray(127 if number > 0 else -127, np.int8)
         return self.keep(TfTensor(name, (), full.dtype, full, scale))
 
-    def operand(self, step: Step, operand: Operand) -> int:
+    def operand(self, step: BlueprintStep, operand: Operand) -> int:
         """Return the operand of an elementwise step: a value, a constant in the result's layout, or a scalar."""
         if isinstance(operand, Value):
             return self.value(operand)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import quantise, weights
-from .blueprint import Step, Value, Weight
+from .blueprint import BlueprintStep, Value, Weight
 from .tflite_graph import TfliteGraph
 from .tflite_layout import channels_last
 from .tflite_tables import NO_ACTIVATION, RELU, RELU6, SAME, VALID, Scalar
@@ -17,11 +17,11 @@ _DEPTHWISE_ORDER = (1, 2, 3, 0)  # (channels, 1, height, width) to (1, height, w
 _ACTIVATIONS = {"Relu": RELU, "Clip": RELU6}
 
 
-def fused_activation(step: Step) -> Scalar:
+def fused_activation(step: BlueprintStep) -> Scalar:
     return ("Int8", _ACTIVATIONS[step.activation.op] if step.activation else NO_ACTIVATION)
 
 
-def conv(graph: TfliteGraph, step: Step) -> None:
+def conv(graph: TfliteGraph, step: BlueprintStep) -> None:
     fused, channels, groups = fused_activation(step), step.inputs[0].shape[1], step.attributes["group"]
     dilation: Scalar = ("Int32", _pair(step, "dilations")[0])
     if groups == channels and channels > 1:
@@ -35,21 +35,21 @@ def conv(graph: TfliteGraph, step: Step) -> None:
     graph.op(code, inputs, step.output, {**_window(step), 3: fused, 4: dilation, 5: dilation})
 
 
-def max_pool(graph: TfliteGraph, step: Step) -> None:
+def max_pool(graph: TfliteGraph, step: BlueprintStep) -> None:
     _pool(graph, step, "MAX_POOL_2D")
 
 
-def average_pool(graph: TfliteGraph, step: Step) -> None:
+def average_pool(graph: TfliteGraph, step: BlueprintStep) -> None:
     _pool(graph, step, "AVERAGE_POOL_2D")
 
 
-def _pool(graph: TfliteGraph, step: Step, code: str) -> None:
+def _pool(graph: TfliteGraph, step: BlueprintStep, code: str) -> None:
     height, width = _pair(step, "kernel_shape")
     options = {**_window(step), 3: ("Int32", width), 4: ("Int32", height), 5: fused_activation(step)}
     graph.op(code, [graph.operand(step, step.inputs[0])], step.output, options)
 
 
-def resize(graph: TfliteGraph, step: Step) -> None:
+def resize(graph: TfliteGraph, step: BlueprintStep) -> None:
     inputs = [
         graph.operand(step, step.inputs[0]),
         graph.integer_parameter(f"{step.name}/size", step.output.shape[2:]),
@@ -60,7 +60,7 @@ def resize(graph: TfliteGraph, step: Step) -> None:
         graph.op("RESIZE_BILINEAR", inputs, step.output, {3: ("Bool", True)})  # half pixel centres
 
 
-def global_average_pool(graph: TfliteGraph, step: Step) -> None:
+def global_average_pool(graph: TfliteGraph, step: BlueprintStep) -> None:
     rows, columns = step.inputs[0].shape[2:]
     height: Scalar = ("Int32", rows)
     width: Scalar = ("Int32", columns)
@@ -68,26 +68,24 @@ def global_average_pool(graph: TfliteGraph, step: Step) -> None:
     graph.op("AVERAGE_POOL_2D", [graph.operand(step, step.inputs[0])], step.output, options)
 
 
-def gemm(graph: TfliteGraph, step: Step) -> None:
+def gemm(graph: TfliteGraph, step: BlueprintStep) -> None:
     inputs = _weight_operands(graph, step, (0, 1), per_channel=False)
     graph.op("FULLY_CONNECTED", inputs, step.output, {0: fused_activation(step)})
 
 
-def linear(graph: TfliteGraph, step: Step) -> None:
+def linear(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Write a product on the last axis; the operator has one kernel row per unit, the blueprint one column."""
     inputs = _weight_operands(graph, step, (1, 0), per_channel=False)
     graph.op("FULLY_CONNECTED_KEEPING_RANK", inputs, step.output, {0: fused_activation(step), 2: ("Bool", True)})
 
 
-def _pair(step: Step, name: str) -> tuple[int, int]:
-    numbers = step.attributes[name]
-    if not isinstance(numbers, tuple):
-        raise TypeError(f"{step.name}: {name} is {numbers!r}, not two numbers")
+def _pair(step: BlueprintStep, name: str) -> tuple[int, int]:
+    numbers = step.numbers(name)
     return numbers[0], numbers[1]
 
 
 def _weight_operands(
-    graph: TfliteGraph, step: Step, order: tuple[int, ...], *, per_channel: bool
+    graph: TfliteGraph, step: BlueprintStep, order: tuple[int, ...], *, per_channel: bool
 ) -> tuple[int, int, int]:
     """Return the tensors of data, kernel (axes in `order`) and bias; in int8 the kernel's scales give the bias's."""
     x, kernel, bias = step.inputs
@@ -110,7 +108,7 @@ def _quantise_kernel(kernel: Weight, *, per_channel: bool) -> tuple[NDArray[np.i
     return quantise.quantise_with(kernel, scales), scales
 
 
-def _window(step: Step) -> dict[int, Scalar | tuple[int, ...]]:
+def _window(step: BlueprintStep) -> dict[int, Scalar | tuple[int, ...]]:
     """Return padding and strides, the first three fields of every windowed operator."""
     height, width = _pair(step, "strides")
     pads = step.attributes["pads"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .blueprint import Step, Value
+from .blueprint import BlueprintStep, Value
 
 _WINDOWED = frozenset(("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "Resize", "SpaceToDepth"))
 _ELEMENTWISE = frozenset(
@@ -18,7 +18,7 @@ _ELEMENTWISE = frozenset(
 _LEAVING = frozenset(("Flatten", "Transpose", "ReduceMean"))  # read an image and write something else
 
 
-def images(steps: Sequence[Step]) -> frozenset[str]:
+def images(steps: Sequence[BlueprintStep]) -> frozenset[str]:
     """Return the names of the values to store channels last."""
     found: set[str] = set()
     # Being an image spreads through elementwise steps in both directions; repeat until nothing changes.
@@ -34,7 +34,7 @@ def channels_last(rank: int) -> tuple[int, ...]:
     return (0, *range(2, rank), 1)
 
 
-def _images_of(step: Step, found: set[str]) -> Iterator[str]:
+def _images_of(step: BlueprintStep, found: set[str]) -> Iterator[str]:
     """Yield the images among the step's values, given those `found` so far."""
     reads = {x.name for x in step.inputs if isinstance(x, Value)}
     if step.op in _WINDOWED or (step.op in _ELEMENTWISE and not found.isdisjoint({*reads, step.output.name})):
@@ -43,7 +43,7 @@ def _images_of(step: Step, found: set[str]) -> Iterator[str]:
         yield step.output.name
 
 
-def _check(step: Step, found: set[str]) -> None:
+def _check(step: BlueprintStep, found: set[str]) -> None:
     reads_image = any(isinstance(x, Value) and x.name in found for x in step.inputs)
     if reads_image and step.output.name not in found and step.op not in _LEAVING:
         raise ValueError(f"{step.name}: {step.op} of an image has no channels-last form here")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import quantise
-from .blueprint import Shape, Step, Value
+from .blueprint import BlueprintStep, Shape, Value
 from .tflite_layout import channels_last
 
 Named = tuple[str, str]  # a value of the text: its name and its type
@@ -72,7 +72,7 @@ class TosaFunction:
     def use(self, value: Value) -> Named:
         return self.values[value.name], self.type_of(value)
 
-    def keep(self, step: Step, made: Named) -> None:
+    def keep(self, step: BlueprintStep, made: Named) -> None:
         """Record the result of a step, after its activation."""
         if step.activation is not None:
             scale = quantise.value_scale(step.output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import onnx_stream
-from .blueprint import Blueprint, Step
+from .blueprint import Blueprint, BlueprintStep
 from .network import Progress
 from .onnx_graph import OnnxGraph, Wiring
 from .qdq import QdqWiring
@@ -47,7 +47,7 @@ def write(
     )
 
 
-def _write_step(graph: OnnxGraph, wiring: Wiring, step: Step) -> None:
+def _write_step(graph: OnnxGraph, wiring: Wiring, step: BlueprintStep) -> None:
     """Add the nodes of one step: the operator, its activation, and the quantise pair in int8."""
     value = step.output
     dtype = graph.dtype(value.kind)

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.errors import UsageError
 from ..core.files import replacing
 from . import tflite_layers, weights
-from .blueprint import LEAK, REACH, Blueprint, Literal, Operand, Shape, Step, Value, Weight
+from .blueprint import LEAK, REACH, Blueprint, BlueprintStep, Literal, Operand, Shape, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_graph import Options, TfliteGraph
@@ -48,28 +48,28 @@ def _check_size(plan: Blueprint, path: Path, precision: str) -> None:
         raise UsageError(f"{path}: {total} bytes of weights do not fit; expected at most {LARGEST_FILE} in TFLite")
 
 
-def _write_step(graph: TfliteGraph, step: Step) -> None:
+def _write_step(graph: TfliteGraph, step: BlueprintStep) -> None:
     if step.op not in _TRANSLATIONS:
         raise ValueError(f"{step.name}: {step.op} has no TensorFlow Lite form here")
     _TRANSLATIONS[step.op](graph, step)
 
 
-def _elementwise(code: str) -> Callable[[TfliteGraph, Step], None]:
-    def emit(graph: TfliteGraph, step: Step) -> None:
+def _elementwise(code: str) -> Callable[[TfliteGraph, BlueprintStep], None]:
+    def emit(graph: TfliteGraph, step: BlueprintStep) -> None:
         inputs = [graph.operand(step, operand) for operand in step.inputs]
         graph.op(code, inputs, step.output, {0: fused_activation(step)})
 
     return emit
 
 
-def _unary(code: str, options: Options) -> Callable[[TfliteGraph, Step], None]:
-    def emit(graph: TfliteGraph, step: Step) -> None:
+def _unary(code: str, options: Options) -> Callable[[TfliteGraph, BlueprintStep], None]:
+    def emit(graph: TfliteGraph, step: BlueprintStep) -> None:
         graph.op(code, [graph.value(step.source)], step.output, options)
 
     return emit
 
 
-def _hard_sigmoid(graph: TfliteGraph, step: Step) -> None:
+def _hard_sigmoid(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Write min(max(x + 3, 0), 6) / 6, as converters do: there is no operator for it."""
     three, sixth = (graph.number(f"{step.name}/{name}", n) for name, n in (("three", 3.0), ("sixth", 1 / 6)))
     clipped = Value(f"{step.name}/clipped", step.output.shape, span=(0.0, 6.0))
@@ -78,7 +78,7 @@ def _hard_sigmoid(graph: TfliteGraph, step: Step) -> None:
     graph.op("MUL", [shifted, sixth], step.output, {0: ("Int8", NO_ACTIVATION)})
 
 
-def _slice(graph: TfliteGraph, step: Step) -> None:
+def _slice(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Write one axis between bounds; with a stride, if the step has a fourth number."""
     x, *bounds = step.inputs
     if not isinstance(x, Value) or not all(isinstance(bound, Literal) for bound in bounds):
@@ -96,17 +96,17 @@ def _slice(graph: TfliteGraph, step: Step) -> None:
     graph.op("STRIDED_SLICE", inputs, step.output, dict.fromkeys(range(5), ("Int32", 0)))  # no masks
 
 
-def _reshape(graph: TfliteGraph, step: Step) -> None:
+def _reshape(graph: TfliteGraph, step: BlueprintStep) -> None:
     shape = graph.stored_shape(step.output)
     inputs = [graph.value(step.source), graph.integer_parameter(f"{step.name}/shape", shape)]
     graph.op("RESHAPE", inputs, step.output, {0: shape})
 
 
-def _transpose(graph: TfliteGraph, step: Step) -> None:
+def _transpose(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Transpose from the stored order; if that already is the requested order, the result is an alias."""
     x = step.source
     stored = graph.order(x)
-    order = [stored.index(axis) for axis in _axes(step, "perm")]
+    order = [stored.index(axis) for axis in step.numbers("perm")]
     if order == sorted(order):
         graph.alias(step.output, x)
         return
@@ -114,30 +114,30 @@ def _transpose(graph: TfliteGraph, step: Step) -> None:
     graph.op(code, [graph.value(x), graph.integer_parameter(f"{step.name}/perm", order)], step.output, {})
 
 
-def _reduce_mean(graph: TfliteGraph, step: Step) -> None:
+def _reduce_mean(graph: TfliteGraph, step: BlueprintStep) -> None:
     x = step.source
     stored = graph.order(x)
-    axes = [stored.index(axis % len(stored)) for axis in _axes(step, "axes")]
+    axes = [stored.index(axis % len(stored)) for axis in step.numbers("axes")]
     inputs = [graph.value(x), graph.integer_parameter(f"{step.name}/axes", axes)]
     graph.op("MEAN", inputs, step.output, {0: ("Bool", bool(step.attributes["keepdims"]))})
 
 
-def _softmax(graph: TfliteGraph, step: Step) -> None:
+def _softmax(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Write a softmax with output range 0 to 1: integer kernels support no other scale."""
     shares = replace(step.output, span=(0.0, 1.0))
     graph.op("SOFTMAX", [graph.value(step.source)], shares, {0: ("Float32", 1.0)})
 
 
-def _batch_matmul(graph: TfliteGraph, step: Step) -> None:
+def _batch_matmul(graph: TfliteGraph, step: BlueprintStep) -> None:
     inputs = [graph.operand(step, operand) for operand in step.inputs]
     graph.op("BATCH_MATMUL", inputs, step.output, {0: ("Bool", False), 1: ("Bool", False)})
 
 
-def _gelu(graph: TfliteGraph, step: Step) -> None:
+def _gelu(graph: TfliteGraph, step: BlueprintStep) -> None:
     graph.op("GELU", [graph.value(step.source)], step.output, {0: ("Bool", False)})  # not the approximation
 
 
-def _gather(graph: TfliteGraph, step: Step) -> None:
+def _gather(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Take one slice along an axis."""
     x, index = step.inputs
     if not isinstance(index, Literal):
@@ -146,13 +146,13 @@ def _gather(graph: TfliteGraph, step: Step) -> None:
     graph.op("GATHER", inputs, step.output, {0: ("Int32", _axis(step))})
 
 
-def _concat(graph: TfliteGraph, step: Step) -> None:
+def _concat(graph: TfliteGraph, step: BlueprintStep) -> None:
     inputs = [_at_scale_of(graph, step, part) for part in step.inputs]
     axis = graph.order(step.output).index(_axis(step))
     graph.op("CONCATENATION", inputs, step.output, {0: ("Int32", axis), 1: ("Int8", NO_ACTIVATION)})
 
 
-def _at_scale_of(graph: TfliteGraph, step: Step, part: Operand) -> int:
+def _at_scale_of(graph: TfliteGraph, step: BlueprintStep, part: Operand) -> int:
     """Return an operand at the scale of the result: integer kernels of moving operators cannot change it."""
     if not graph.int8 or not isinstance(part, Value) or part.span == step.output.span:
         return graph.operand(step, part)
@@ -161,7 +161,7 @@ def _at_scale_of(graph: TfliteGraph, step: Step, part: Operand) -> int:
     return graph.op("QUANTIZE", [graph.value(part)], changed, {})
 
 
-def _expand(graph: TfliteGraph, step: Step) -> None:
+def _expand(graph: TfliteGraph, step: BlueprintStep) -> None:
     """Fold the repetition of a constant into a constant."""
     weight = step.inputs[0]
     if not isinstance(weight, Weight):
@@ -169,7 +169,7 @@ def _expand(graph: TfliteGraph, step: Step) -> None:
     graph.fold(step.output, np.broadcast_to(weights.all_floats(weight), step.output.shape))
 
 
-def _layer_normalization(graph: TfliteGraph, step: Step) -> None:
+def _layer_normalization(graph: TfliteGraph, step: BlueprintStep) -> None:
     """TensorFlow Lite has no operator for it: (x - mean) / √(variance + ε) · gain + offset is nine operators."""
     x, gain, offset = step.inputs
     epsilon = step.attributes["epsilon"]
@@ -194,21 +194,14 @@ def _layer_normalization(graph: TfliteGraph, step: Step) -> None:
     graph.op("ADD", [scaled, graph.operand(step, offset)], step.output, _PLAIN)
 
 
-def _axis(step: Step) -> int:
+def _axis(step: BlueprintStep) -> int:
     axis = step.attributes["axis"]
     if not isinstance(axis, int):
         raise TypeError(f"{step.name}: axis is {axis!r}, not a number")
     return axis
 
 
-def _axes(step: Step, name: str) -> tuple[int, ...]:
-    axes = step.attributes[name]
-    if not isinstance(axes, tuple):
-        raise TypeError(f"{step.name}: {name} is {axes!r}, not a list of axes")
-    return axes
-
-
-_TRANSLATIONS: Mapping[str, Callable[[TfliteGraph, Step], None]] = {  # by the blueprint's step, or a fused one
+_TRANSLATIONS: Mapping[str, Callable[[TfliteGraph, BlueprintStep], None]] = {  # by the blueprint's step, or a fused one
     "Add": _elementwise("ADD"),
     "AveragePool": tflite_layers.average_pool,
     "Concat": _concat,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.files import replacing
 from . import quantise, weights
-from .blueprint import Blueprint, Shape, Step, Value, Weight
+from .blueprint import Blueprint, BlueprintStep, Shape, Value, Weight
 from .network import Progress
 from .tflite_fusion import fuse
 from .tflite_layout import channels_last, images
@@ -55,13 +55,13 @@ def _module(function: TosaFunction, plan: Blueprint) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _conv(function: TosaFunction, step: Step) -> None:
+def _conv(function: TosaFunction, step: BlueprintStep) -> None:
     kernel = step.inputs[1]
     depthwise = step.attributes["group"] != 1
-    top, left, bottom, right = _numbers(step, "pads")
+    top, left, bottom, right = step.numbers("pads")
     attributes = (
         f" {{acc_type = i32, dilation = array<i64: 1, 1>, pad = array<i64: {top}, {bottom}, {left}, {right}>, "
-        f"stride = array<i64: {', '.join(map(str, _numbers(step, 'strides')))}>}}"
+        f"stride = array<i64: {', '.join(map(str, step.numbers('strides')))}>}}"
     )
     order = _DEPTHWISE if depthwise else channels_last(len(kernel.shape))
     name = "depthwise_conv2d" if depthwise else "conv2d"
@@ -72,7 +72,7 @@ def _conv(function: TosaFunction, step: Step) -> None:
     function.keep(step, made)
 
 
-def _dense(function: TosaFunction, step: Step) -> None:
+def _dense(function: TosaFunction, step: BlueprintStep) -> None:
     """Write a fully connected layer as a 1 × 1 convolution of a 1 × 1 image: TOSA has no operator for it."""
     x, ones = step.source, "array<i64: 1, 1>"
     attributes = f" {{acc_type = i32, dilation = {ones}, pad = array<i64: 0, 0, 0, 0>, stride = {ones}}}"
@@ -86,7 +86,14 @@ def _dense(function: TosaFunction, step: Step) -> None:
 
 
 def _weighted_sum(
-    function: TosaFunction, step: Step, name: str, data: Named, *, order: tuple[int, ...], attributes: str, shape: Shape
+    function: TosaFunction,
+    step: BlueprintStep,
+    name: str,
+    data: Named,
+    *,
+    order: tuple[int, ...],
+    attributes: str,
+    shape: Shape,
 ) -> Named:
     """Write a product with kernel and bias, and rescale its 32-bit sums to 8 bits."""
     x, kernel, bias = step.inputs
@@ -104,7 +111,7 @@ def _weighted_sum(
     return function.rescale(made, (sums / result.scale).tolist(), points, tensor(shape, "i8"))
 
 
-def _add(function: TosaFunction, step: Step) -> None:
+def _add(function: TosaFunction, step: BlueprintStep) -> None:
     """Add in 32 bits: both operands at twice the larger scale, shifted up, added, and rescaled."""
     operands = [operand for operand in step.inputs if isinstance(operand, Value)]
     scales = [quantise.value_scale(operand) for operand in operands]
@@ -125,7 +132,7 @@ def _add(function: TosaFunction, step: Step) -> None:
     function.keep(step, function.rescale(added, [factor], points, function.type_of(step.output)))
 
 
-def _global_average_pool(function: TosaFunction, step: Step) -> None:
+def _global_average_pool(function: TosaFunction, step: BlueprintStep) -> None:
     x = step.source
     height, width = x.shape[2:]
     zero = function.number(quantise.value_scale(x).zero_point, np.int8)
@@ -138,20 +145,13 @@ def _global_average_pool(function: TosaFunction, step: Step) -> None:
     )
 
 
-def _reshape(function: TosaFunction, step: Step) -> None:
+def _reshape(function: TosaFunction, step: BlueprintStep) -> None:
     x = step.source
     shape = function.extents(function.shape(step.output))
     function.keep(step, function.op("reshape", [function.use(x), shape], "", function.type_of(step.output)))
 
 
-def _numbers(step: Step, name: str) -> tuple[int, ...]:
-    numbers = step.attributes[name]
-    if not isinstance(numbers, tuple):
-        raise TypeError(f"{step.name}: {name} is {numbers!r}, not a list of numbers")
-    return numbers
-
-
-_TRANSLATIONS: Mapping[str, Callable[[TosaFunction, Step], None]] = {
+_TRANSLATIONS: Mapping[str, Callable[[TosaFunction, BlueprintStep], None]] = {
     "Add": _add,
     "Conv": _conv,
     "Flatten": _reshape,

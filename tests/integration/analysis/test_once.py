@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,8 +44,8 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
     return counting
 
 
-def model(folder: Path) -> Path:
-    make(Recipe("kws-cnn", weights=False), folder / "kws.onnx")
+def model(folder: Path, *, weights: bool = False) -> Path:
+    make(Recipe("kws-cnn", weights=weights), folder / "kws.onnx")
     return folder / "kws.onnx"
 
 
@@ -75,6 +76,18 @@ def test_a_model_is_opened_once_to_be_read_and_its_program_encoded_once(
     opscope.profile(model(tmp_path), target="aic100-std", run=tmp_path / "run")
     assert heads["head_of"] + read["head_of"] == 2  # to choose who profiles it, and to read it
     assert (read["read_model"], encoded["encode_program"]) == (1, 1)
+
+
+@pytest.mark.skipif(
+    find_spec("onnxruntime_qnn") is None, reason="onnxruntime-qnn is not installed: pip install 'opscope[htp]'"
+)
+@pytest.mark.parametrize("part", ["SA8255", "SM8650"])  # one with a model of its own, and one with times of another
+def test_a_model_for_a_vendors_compiler_is_read_once(
+    tmp_path: Path, count: Callable[..., Counter[str]], part: str
+) -> None:
+    read, options = count(readers, "_read"), {"soc": part, "precision": "w8a8"}
+    opscope.profile(model(tmp_path, weights=True), backend="htp", options=options, run=tmp_path / "run")
+    assert read["_read"] == 1
 
 
 def test_stats_buffers_of_one_device_are_summed_up_once_and_one_path_is_walked(

@@ -379,3 +379,22 @@ def test_the_function_is_still_one_after_its_first_call(kws: Path, tmp_path: Pat
     """A module of the same name in the package would take its place."""
     for _ in range(2):
         assert api.opstats(kws / "programqpc.bin", kws / "stats", tmp_path, summary=True).written
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_files_about_a_target_that_extends_one_of_a_vendor_are_called_as_the_vendor_calls_them(
+    tmp_path: Path, depth: int
+) -> None:
+    base = "aic100-std"
+    for number in range(depth):
+        file = tmp_path / f"mine{number}.toml"
+        file.write_text(f'schema = "opscope.target/1"\nname = "mine{number}"\ntitle = "Mine"\nextends = "{base}"\n')
+        base = file.name
+    program = compiled(tmp_path, Recipe("kws-cnn"), target=str(file))
+    stats = run(tmp_path, program, inferences=1)
+    outcome = api.opstats(tmp_path / "programqpc.bin", stats, tmp_path, summary=True, trace=True, run=tmp_path / "run")
+    names = [path.name.partition(".")[2] for path in outcome.written]
+    assert {"qaic-opstats.summary.txt", "qaic-opstats.trace.json"} <= set(names)
+    trace = next(path for path in outcome.written if path.name.endswith(".trace.json"))
+    assert {event["cat"] for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"} == {"aic"}
+    assert read_run(tmp_path / "run").info.words.memory("VTCM") == "TCM"

@@ -10,7 +10,7 @@ import pytest
 from opscope import api
 from opscope.estimate.work import work_of
 from opscope.graph.graph import Graph, Role
-from opscope.zoo import Entry, Recipe, make, names
+from opscope.zoo import ListedNetwork, Recipe, make, names
 
 Row = tuple[str, dict[str, int | str], float, float | None]
 
@@ -201,7 +201,7 @@ def test_parameters_and_macs_are_the_published_ones(row: Row, kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in names() if "MACs" in e.description])
-def test_the_list_states_what_the_model_has(entry: Entry, tmp_path: Path) -> None:
+def test_the_list_states_what_the_model_has(entry: ListedNetwork, tmp_path: Path) -> None:
     stated = re.search(r"([\d.]+) M parameters, ([\d.]+) G MACs", entry.description)
     assert stated is not None
     graph = read(entry.name, {}, tmp_path)

@@ -18,7 +18,7 @@ from opscope.plugins.torq.dialect.hardware import hardware
 from opscope.plugins.torq.dialect.sequenced import Ran
 from opscope.plugins.torq.dialect.tables import host_table, runtime_table
 from opscope.program.program import NO_ROUTE, START_KIND, Program
-from opscope.program.sequence import StartSequence, Step, sequence_of
+from opscope.program.sequence import SequencerStep, StartSequence, sequence_of
 from opscope.simulation import simulate
 from support.build import Sketch
 from support.compiler.build import build
@@ -75,7 +75,7 @@ def expected_starts(program: Program) -> list[int]:
     ]
 
 
-def steps(sequence: StartSequence) -> list[Step]:
+def steps(sequence: StartSequence) -> list[SequencerStep]:
     return [step for job in sequence.jobs for task in job.tasks for step in task.steps]
 
 

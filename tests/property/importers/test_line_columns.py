@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opscope.core.columns import places, rising
 from opscope.importers.column_trace import Clock, open_length
-from opscope.importers.line_columns import Block, Counter, Texts, read_lines, unwrapped
+from opscope.importers.line_columns import Counter, TextBlock, Texts, read_lines, unwrapped
 from opscope.plugins.torq.importers.event_pairs import Events, Pairing
 
 words = st.text(st.sampled_from('ab"(), 1-'), max_size=8)
@@ -133,7 +133,7 @@ any_row = st.one_of(
 
 @given(st.lists(any_row.filter(lambda row: row.strip() and "\n" not in row), min_size=1, max_size=12))
 def test_the_quick_way_reads_what_the_slow_way_reads_or_nothing(rows: list[str]) -> None:
-    block = Block("".join(f"{row}\n" for row in rows).encode(), b";", 1, len(rows))
+    block = TextBlock("".join(f"{row}\n" for row in rows).encode(), b";", 1, len(rows))
     found = block.quick("nnw")
     fits = all(row.count(";") == 2 and _whole(row.split(";")[0]) and _whole(row.split(";")[1]) for row in rows)
     if found is None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from opscope.importers.power import Activity, Samples, aligned_at, aligned_by_activity, read_energy
+from opscope.importers.power import Activity, PowerSamples, aligned_at, aligned_by_activity, read_energy
 
 STEP = 1000  # ns between samples
 IDLE, BUSY = 60.0, 200.0
@@ -23,10 +23,10 @@ def works(draw: st.DrawFn, shortest: int = STEP) -> Activity:
     return Activity(edges[0::2].astype(np.int64), edges[1::2].astype(np.int64))
 
 
-def sampled(work: Activity, step: int = STEP, phase: int = 0, busy: float = BUSY) -> Samples:
+def sampled(work: Activity, step: int = STEP, phase: int = 0, busy: float = BUSY) -> PowerSamples:
     time = np.arange(phase, work.window[1] + 50 * STEP, step, dtype=np.int64)
     at_work = np.searchsorted(work.start_ns, time, side="right") > np.searchsorted(work.end_ns, time, side="left")
-    return Samples(time, np.where(at_work, busy, IDLE))
+    return PowerSamples(time, np.where(at_work, busy, IDLE))
 
 
 def truth(work: Activity) -> float:
@@ -38,7 +38,7 @@ def truth(work: Activity) -> float:
 @given(works(), st.floats(0.1, 1e3), st.integers(1, 5 * STEP))
 def test_energy_of_a_constant_is_power_times_time(work: Activity, watts: float, step: int) -> None:
     time = np.arange(0, work.window[1] + 2 * step, step, dtype=np.int64)
-    found = read_energy(Samples(time, np.full(len(time), watts)), work)
+    found = read_energy(PowerSamples(time, np.full(len(time), watts)), work)
     expected = watts * (work.window[1] - work.window[0]) * 1e-9
     assert found.energy_j.value == pytest.approx(expected)
     assert (found.energy_j.low, found.energy_j.high) == (pytest.approx(expected), pytest.approx(expected))

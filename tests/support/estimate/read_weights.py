@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opscope.language_models.architecture import Architecture, Mixture, Parameters
-from opscope.language_models.decoder import Step
+from opscope.language_models.decoder import DecoderStep
 from opscope.language_models.decoder_graph import Storage
 from opscope.language_models.decoder_parts import touched_experts
 from opscope.language_models.memory import _stored
 
 
-def read_weight_bytes(model: Architecture, storage: Storage, step: Step) -> int:
+def read_weight_bytes(model: Architecture, storage: Storage, step: DecoderStep) -> int:
     """Weights that one step reads: of tables the rows of its tokens, of experts those that its tokens use."""
     tokens, total = step.batch * step.tokens, 0
     for row in model.parameter_rows:
@@ -25,7 +25,7 @@ def read_weight_bytes(model: Architecture, storage: Storage, step: Step) -> int:
     return total
 
 
-def _touched(row: Parameters, model: Architecture, step: Step) -> int:
+def _touched(row: Parameters, model: Architecture, step: DecoderStep) -> int:
     """Of an expert's matrices, those that the tokens of a step read."""
     matrix = row.matrix
     if matrix.copies == 1:

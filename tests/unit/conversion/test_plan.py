@@ -7,7 +7,7 @@ import pytest
 
 from opscope.conversion import plan
 from opscope.conversion.check import garbage
-from opscope.conversion.steps import Moved, MovedSamples
+from opscope.conversion.steps import MovedInput, MovedSamples
 from opscope.core.manifest import BackendEntry, Conversion, Form
 from opscope.quantization.samples import RandomSamples
 from opscope.recording.quantized import Difference, OutputDifference
@@ -44,7 +44,7 @@ def test_what_is_asked_for_wins_over_what_the_backend_needs() -> None:
 
 def test_samples_follow_their_inputs_through_every_step() -> None:
     given = MovedSamples(RandomSamples([("x", "f32", (1, 3, 4, 5))], 1))
-    after = given.then({"x": Moved("x__0", (0, 2, 3, 1))}, ["x"]).then({"x__0": Moved("in")}, ["x"])
+    after = given.then({"x": MovedInput("x__0", (0, 2, 3, 1))}, ["x"]).then({"x__0": MovedInput("in")}, ["x"])
     (before,), (found,) = given.feeds(), after.feeds()
     assert list(found) == ["in"]
     assert found["in"].shape == (1, 4, 5, 3)

@@ -14,10 +14,10 @@ from opscope.graph.graph import DType, Graph
 from opscope.language_models.architecture import (
     Architecture,
     Attention,
-    Block,
+    DecoderLayer,
+    DecoderPart,
     FeedForward,
     LatentAttention,
-    Layer,
     LinearAttention,
     Matrix,
     Mixture,
@@ -31,7 +31,7 @@ from opscope.language_models.architecture import (
     StateSpace,
 )
 from opscope.language_models.config import load
-from opscope.language_models.decoder import Step, decode, prefill
+from opscope.language_models.decoder import DecoderStep, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph, repeated_graph
 from opscope.language_models.decoder_parts import touched_experts
 from opscope.readers import read_model
@@ -45,7 +45,7 @@ ATTENTION = Attention(HEADS, KV_HEADS, SIZE, SIZE, rotary_size=SIZE)
 def tiny(mixer: Attention | LatentAttention | Recurrent = ATTENTION, **more: object) -> Architecture:
     part = more.pop("part", FeedForward(96))
     assert isinstance(part, FeedForward | Mixture)
-    whole = Architecture("tiny", "llama", HIDDEN, 100, (Layer(mixer, part),) * 3, 4096)
+    whole = Architecture("tiny", "llama", HIDDEN, 100, (DecoderLayer(mixer, part),) * 3, 4096)
     return replace(whole, **more)  # type: ignore[arg-type]
 
 
@@ -58,12 +58,12 @@ def products(model: Architecture) -> int:
     rows = [
         row
         for row in model.parameter_rows
-        if row.used_rows is None and not row.is_small and row.block is not Block.HEAD
+        if row.used_rows is None and not row.is_small and row.block is not DecoderPart.HEAD
     ]
     return sum(row.count * row.matrix.active * row.matrix.elements for row in rows)
 
 
-def expected(model: Architecture, step: Step) -> int:
+def expected(model: Architecture, step: DecoderStep) -> int:
     head = step.batch * model.head.elements
     scores = 0
     for layer in model.layers:
@@ -88,7 +88,7 @@ def expected(model: Architecture, step: Step) -> int:
         tiny(positions=Positions.ALIBI),
     ],
 )
-def test_macs_are_parameters_times_tokens_and_attention(model: Architecture, step: Step) -> None:
+def test_macs_are_parameters_times_tokens_and_attention(model: Architecture, step: DecoderStep) -> None:
     assert macs(decoder_graph(model, step)) == expected(model, step)
 
 
@@ -104,7 +104,7 @@ def test_a_window_shorter_than_a_prompt_is_a_band() -> None:
 @pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
 def test_there_is_no_step_of_nothing(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="expected a batch and tokens of 1 or more"):
-        Step(*sizes)
+        DecoderStep(*sizes)
 
 
 def test_the_head_answers_the_last_token_alone() -> None:
@@ -139,7 +139,7 @@ def test_heads_that_share_keys_read_them_once() -> None:
 
 def test_every_op_has_its_block_and_its_layer() -> None:
     graph = decoder_graph(tiny(), decode(1, 31), Storage.of("mxfp6", "mxint8"))
-    words = {block.value for block in Block}
+    words = {block.value for block in DecoderPart}
     assert {op.attributes.get("block") for op in graph.ops} == words
     assert {op.attributes.get("layer") for op in graph.ops} == {None, 0, 1, 2}
     outside = {op.attributes["block"] for op in graph.ops if "layer" not in op.attributes}
@@ -148,7 +148,7 @@ def test_every_op_has_its_block_and_its_layer() -> None:
 
 @pytest.mark.parametrize("name", ["gemma-3-1b", "qwen3.5-0.8b", "deepseek-v2-lite", "gpt-oss-20b", "opt-350m"])
 @pytest.mark.parametrize("step", [decode(2, 2000), prefill(1, 700)])
-def test_equal_layers_once_are_as_much_work_as_all_of_them(name: str, step: Step) -> None:
+def test_equal_layers_once_are_as_much_work_as_all_of_them(name: str, step: DecoderStep) -> None:
     model = load(name)
     once, whole = repeated_graph(model, step), decoder_graph(model, step)
     assert len(once.ops) < len(whole.ops) / 2
@@ -163,8 +163,8 @@ def test_equal_layers_once_are_as_much_work_as_all_of_them(name: str, step: Step
 def test_a_layer_that_reuses_a_cache_has_none_of_its_own() -> None:
     part = FeedForward(96)
     near = replace(ATTENTION, window=16)
-    own = (Layer(near, part), Layer(ATTENTION, part))
-    reusing = tuple(Layer(replace(layer.mixer, reuses=True), part) for layer in own)  # type: ignore[type-var]
+    own = (DecoderLayer(near, part), DecoderLayer(ATTENTION, part))
+    reusing = tuple(DecoderLayer(replace(layer.mixer, reuses=True), part) for layer in own)  # type: ignore[type-var]
     model = tiny(layers=(*own, *reusing))
     graph = decoder_graph(model, decode(1, 99))
     assert [graph.tensors[t].name for t in graph.inputs if graph.tensors[t].name.startswith("past")] == [
@@ -187,7 +187,7 @@ def test_values_that_are_keys_are_one_product() -> None:
 
 
 def test_a_layer_reads_its_own_vector_of_each_token() -> None:
-    layers = (Layer(ATTENTION, FeedForward(96), SideInput(8, "gelu")),) * 3
+    layers = (DecoderLayer(ATTENTION, FeedForward(96), SideInput(8, "gelu")),) * 3
     model = tiny(layers=layers, side_table=Matrix(100, 3 * 8))
     assert macs(decoder_graph(model, prefill(2, 5))) == expected(model, prefill(2, 5))
     assert model.parameters - tiny().parameters == (
@@ -208,7 +208,7 @@ def test_a_token_touches_its_own_experts_and_many_touch_all() -> None:
 
 
 @pytest.mark.parametrize("step", [decode(1, 10), decode(5, 10), prefill(2, 33)])
-def test_experts_multiply_each_token_as_often_as_it_is_routed(step: Step) -> None:
+def test_experts_multiply_each_token_as_often_as_it_is_routed(step: DecoderStep) -> None:
     part = Mixture(experts=16, active=3, intermediate=32, shared=48, shared_gate=True, bias=True, router_bias=True)
     model = tiny(part=part)
     assert macs(decoder_graph(model, step)) == expected(model, step)
@@ -279,7 +279,7 @@ def test_other_states_do_not_grow_either(mixer: StateSpace | ShortConvolution, s
 
 @pytest.mark.parametrize("mixer", [SPACE, CONVOLUTION])
 @pytest.mark.parametrize("step", [decode(2, 10), prefill(1, 2), prefill(2, 300)])
-def test_a_convolution_of_few_taps_is_little_work(mixer: StateSpace | ShortConvolution, step: Step) -> None:
+def test_a_convolution_of_few_taps_is_little_work(mixer: StateSpace | ShortConvolution, step: DecoderStep) -> None:
     model = tiny(mixer)
     tokens = step.batch * step.tokens
     least = tokens * products(model) + step.batch * model.head.elements
@@ -301,7 +301,7 @@ def test_the_graph_of_a_large_model_is_built_in_little_time() -> None:
 
 
 @pytest.mark.parametrize(("word", "step"), [("decode", decode(2, 31)), ("prefill", prefill(2, 8, 24))])
-def test_a_file_of_the_zoo_multiplies_as_much(word: str, step: Step, tmp_path: Path) -> None:
+def test_a_file_of_the_zoo_multiplies_as_much(word: str, step: DecoderStep, tmp_path: Path) -> None:
     """But for angles, which a file computes, and logits of all tokens, which it gives out."""
     options = {"layers": 3, "hidden": 128, "heads": HEADS, "kv_heads": KV_HEADS, "intermediate": 96, "vocabulary": 100}
     path = tmp_path / "decoder.onnx"
@@ -309,7 +309,7 @@ def test_a_file_of_the_zoo_multiplies_as_much(word: str, step: Step, tmp_path: P
         "llm-decoder", batch=2, sequence=step.tokens, options={**options, "kv_length": step.cached, "step": word}
     )
     make(recipe, path)
-    layer = Layer(ATTENTION, FeedForward(96))
+    layer = DecoderLayer(ATTENTION, FeedForward(96))
     model = Architecture("same", "llama", 128, 100, (layer,) * 3, 4096)
     angles = step.batch * step.tokens * SIZE // 2
     logits = step.batch * (step.tokens - 1) * model.head.elements

@@ -10,10 +10,10 @@ from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
 from opscope.estimate.estimator import estimate
 from opscope.estimate.machines import use_machine
-from opscope.language_models.architecture import Architecture, Attention, FeedForward, Layer, Mixture
+from opscope.language_models.architecture import Architecture, Attention, DecoderLayer, FeedForward, Mixture
 from opscope.language_models.built_in import BUILT_IN
 from opscope.language_models.config import load
-from opscope.language_models.decoder import Routing, Step, decode, prefill
+from opscope.language_models.decoder import DecoderStep, Routing, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph, repeated_graph
 from opscope.language_models.decoder_parts import expected_experts, touched_experts
 from opscope.language_models.estimated_step import estimated_step
@@ -29,8 +29,8 @@ F16 = Storage.of("f16", "f16")
 
 def small(layers: int = 4, *, window: int | None = None) -> Architecture:
     """A decoder with two kinds of layers."""
-    plain = Layer(Attention(16, 4, 64, 64, rotary_size=64), FeedForward(4096))
-    other = Layer(Attention(16, 4, 64, 64, window=window, rotary_size=64), FeedForward(2048, gated=False))
+    plain = DecoderLayer(Attention(16, 4, 64, 64, rotary_size=64), FeedForward(4096))
+    other = DecoderLayer(Attention(16, 4, 64, 64, window=window, rotary_size=64), FeedForward(2048, gated=False))
     return Architecture("small", "llama", 1024, 8192, (plain, other) * (layers // 2), 8192)
 
 
@@ -151,7 +151,7 @@ def test_where_memory_binds_weights_of_fewer_bits_gain_what_they_save() -> None:
 
 @pytest.mark.parametrize("target", ["aic100-std", "qcs8275", "rk3588"])
 @pytest.mark.parametrize("step", [decode(1, 1000), decode(4, 1000), prefill(1, 128), prefill(1, 128, 896)])
-def test_layers_priced_once_are_the_whole_network(target: str, step: Step) -> None:
+def test_layers_priced_once_are_the_whole_network(target: str, step: DecoderStep) -> None:
     """But for the layout of the first input, and for the call, which gives out the caches of a first step."""
     model, machine = small(12, window=256), use_machine(catalogue.for_language_models(catalogue.load(target)))
     once = estimate(repeated_graph(model, step, F16), machine)

@@ -8,9 +8,9 @@ import pytest
 
 from opscope.core.errors import UsageError
 from opscope.core.provenance import Provenance
-from opscope.language_models.architecture import Architecture, Attention, FeedForward, Layer
+from opscope.language_models.architecture import Architecture, Attention, DecoderLayer, FeedForward
 from opscope.language_models.config import load
-from opscope.language_models.decoder import Step, decode, prefill
+from opscope.language_models.decoder import DecoderStep, decode, prefill
 from opscope.language_models.decoder_graph import Storage, decoder_graph
 from opscope.language_models.points import Estimator, Serving, find_points
 from opscope.language_models.simulated_step import in_place
@@ -32,7 +32,7 @@ def two_cores(name: str = "aic100-std") -> Target:
 
 
 def small(layers: int) -> Architecture:
-    layer = Layer(Attention(8, 2, 64, 64, rotary_size=64), FeedForward(1536))
+    layer = DecoderLayer(Attention(8, 2, 64, 64, rotary_size=64), FeedForward(1536))
     return Architecture("small", "llama", 512, 2048, (layer,) * layers, 4096)
 
 
@@ -48,7 +48,7 @@ def two_kinds() -> Architecture:
 @pytest.mark.parametrize("model", [small(6), two_kinds()], ids=["one kind", "two kinds"])
 @pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.parametrize("step", [decode(1, 512), prefill(1, 128), prefill(1, 32, 96)])
-def test_a_layer_simulated_once_is_the_whole_network(step: Step, devices: int, model: Architecture) -> None:
+def test_a_layer_simulated_once_is_the_whole_network(step: DecoderStep, devices: int, model: Architecture) -> None:
     target = two_cores("aic100-ultra")
     found = Estimator(model, target, Serving(STORAGE, devices=devices, simulate=True)).step(step, devices).seconds
     graph = in_place(decoder_graph(model, step, STORAGE))

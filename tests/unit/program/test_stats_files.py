@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from opscope.core.target_words import TargetWords
+from opscope.machine.catalogue import load, words_of
 from opscope.program.file_names import plain_name
 from opscope.program.stats_files import find_samples, output_name
 
@@ -37,12 +39,19 @@ def test_a_suffix_behind_the_buffers_name_is_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "tag"),
-    [("aic100-std", "qaic-opstats"), ("aic100-ultra", "qaic-opstats"), ("torq-sl2610", "opstats"), ("", "opstats")],
+    ("target", "tag"), [("aic100-std", "qaic-opstats"), ("aic100-ultra", "qaic-opstats"), ("torq-sl2610", "opstats")]
 )
 def test_outputs_bear_the_name_of_the_tool_of_the_vendor_that_the_target_is_of(target: str, tag: str) -> None:
     stem = "aic-profiling-program-0-activation-0-inf-213-QAicGraph"
-    assert output_name(stem, target, ".summary.txt") == f"{stem}.{tag}.summary.txt"
+    assert output_name(stem, load(target).words, ".summary.txt") == f"{stem}.{tag}.summary.txt"
+    old = words_of(None, target)  # a program of an earlier version carries none
+    assert output_name(stem, old, ".summary.txt") == f"{stem}.{tag}.summary.txt"
+
+
+@pytest.mark.parametrize("tag", ["../../home", "", "a b", "x" * 41])
+def test_a_word_that_is_a_part_of_file_names_leads_nowhere_else(tag: str) -> None:
+    with pytest.raises(ValueError, match=r"opstats_tag is .*; expected 1 to 40 letters"):
+        TargetWords(opstats_tag=tag)
 
 
 @pytest.mark.parametrize(("network", "name"), [("QAicGraph", "QAicGraph"), ("../a b", "_a_b"), ("..", "network")])

@@ -24,6 +24,7 @@ from opscope.recording.run import Run
 from opscope.recording.summary import HostStage, LaneTotal, Latency, Summary
 from opscope.zoo import Recipe, make
 from support.recording.analyse_build import analyse
+from support.recording.run_build import write_run
 
 
 @pytest.mark.parametrize(
@@ -166,6 +167,11 @@ def test_a_text_that_makes_no_sense_is_no_operand(shape: str) -> None:
     assert operand_of(f"in DDR Src weight f16 <{shape}>", {}) is None
 
 
+def read_back(run: Run, folder: Path) -> Run:
+    write_run(run, folder)
+    return read_run(folder)
+
+
 def test_a_run_of_old_says_the_same_and_that_it_was_told_from_words(tmp_path: Path) -> None:
     make(Recipe("kws-cnn"), tmp_path / "kws.onnx")
     folder = tmp_path / "kws.run"
@@ -177,14 +183,18 @@ def test_a_run_of_old_says_the_same_and_that_it_was_told_from_words(tmp_path: Pa
         table = pq.ParquetFile(folder / f"{name}.parquet").read()
         pq.write_table(table.drop_columns(columns), folder / f"{name}.parquet")
     old = read_run(folder)
-    assert now.info.classified == ()
-    assert set(old.info.classified) == {"commands", "routes", "lanes", "spans"}
+    assert (now.info.classified, now.info.classified_rows) == ((), {})
+    rows = old.info.classified_rows
+    assert tuple(rows) == old.info.classified == ("commands", "routes", "lanes", "spans")
+    assert (rows["routes"], rows["lanes"]) == (len(old.commands.routes), len(old.trace.lanes))
+    assert 0 < rows["commands"] <= len(old.commands.rows)
+    assert read_back(old, tmp_path / "again").info.classified_rows == rows
     one, other = analyse(now), analyse(old)
     assert other.bound == one.bound
     assert {part.cause: round(part.share, 2) for part in other.breakdown} == {
         part.cause: round(part.share, 2) for part in one.breakdown
     }
-    assert any("told from their names" in note for note in other.notes)
+    assert any(f"told from their names, in commands ({rows['commands']:,} rows)" in note for note in other.notes)
 
 
 def test_stages_of_old_runs_mean_what_ours_do_and_those_of_tools_what_their_words_say() -> None:

@@ -15,7 +15,7 @@ from opscope.recording.finding import WHAT_IF, Finding, Findings
 from opscope.rewrites.advice import with_rewrites_named
 from opscope.rewrites.editors import can_advise
 from opscope.rewrites.judge import Judged
-from opscope.rewrites.outcome import Tried, Verdict
+from opscope.rewrites.outcome import TrialResult, Tried
 from opscope.rewrites.rewrite import Site
 from opscope.rewrites.runs import with_rewrites
 from support.rewrites.searching import write_model
@@ -81,10 +81,10 @@ def test_what_was_tried_alone_on_the_model_is_the_gain_of_a_finding() -> None:
 
     findings = Findings("compute", (), 1000, Provenance.VENDOR_MODEL, (Finding("slow-op", "a", "b", ("op",)),))
     rows = (
-        Tried("good", None, (Site(("op",), "g"),) * 2, Verdict.TAKEN, told(1000), told(400)),
-        Tried("fair", None, (Site(("op",), "g"),), Verdict.NO_GAIN, told(1000), told(999)),
-        Tried("later", None, (Site(("op",), "g"),), Verdict.TAKEN, told(400), told(100)),
-        Tried("apart", None, (Site(("another",), "g"),), Verdict.TAKEN, told(1000), told(10)),
+        Tried("good", None, (Site(("op",), "g"),) * 2, TrialResult.TAKEN, told(1000), told(400)),
+        Tried("fair", None, (Site(("op",), "g"),), TrialResult.NO_GAIN, told(1000), told(999)),
+        Tried("later", None, (Site(("op",), "g"),), TrialResult.TAKEN, told(400), told(100)),
+        Tried("apart", None, (Site(("another",), "g"),), TrialResult.TAKEN, told(1000), told(10)),
     )
     found = with_rewrites(findings, rows, before=told(1000))
     predicted = found.findings[0].predicted

@@ -12,7 +12,7 @@ from opscope.readers import read_model
 from opscope.rewrites import catalogue
 from opscope.rewrites.judge import Judged
 from opscope.rewrites.onnx import editor
-from opscope.rewrites.outcome import Tried, Verdict
+from opscope.rewrites.outcome import TrialResult, Tried
 from opscope.rewrites.proof import Prover
 from opscope.rewrites.search import Search, State
 from opscope.rewrites.trials import Trials
@@ -54,9 +54,9 @@ def test_what_helps_is_taken_and_what_is_wrong_is_told(prover: Prover, tmp_path:
     assert [(step.rewrite, step.speedup) for step in state.steps] == [("merge-transposes", 1.5)]
     assert operators(state.file) == ["Relu", "Relu", "Sigmoid", "Softplus"]
     assert verdicts(tried) == {"raises": "failed", "relu-to-leaky": "wrong"}
-    wrong = next(each for each in tried if each.verdict is Verdict.WRONG)
+    wrong = next(each for each in tried if each.verdict is TrialResult.WRONG)
     assert "where rounding moves it by at most" in wrong.reason
-    assert "no input of" in next(each for each in tried if each.verdict is Verdict.FAILED).reason
+    assert "no input of" in next(each for each in tried if each.verdict is TrialResult.FAILED).reason
 
 
 def test_a_pair_is_found_of_which_neither_helps_alone(prover: Prover, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_groups_are_tried_alone_where_all_places_together_do_not_help(
     state, tried, _ = searched(prover, tmp_path, [entry("relu-to-limit")], Choosy({}))
     assert [len(step.sites) for step in state.steps] == [1]
     assert state.steps[0].groups is not None
-    assert tried[0].verdict is Verdict.SLOWER
+    assert tried[0].verdict is TrialResult.SLOWER
 
 
 def test_a_candidate_that_the_judge_refuses_ends_nothing(prover: Prover, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_candidate_that_the_judge_refuses_ends_nothing(prover: Prover, tmp_pat
     state, tried, _ = searched(prover, tmp_path, [entry("relu-to-leaky"), MERGE], judge)
     assert [step.rewrite for step in state.steps] == ["merge-transposes"]
     refused = next(each for each in tried if each.rewrite == "relu-to-leaky")
-    assert (refused.verdict, refused.reason) == (Verdict.REFUSED, "LeakyRelu is not for me")
+    assert (refused.verdict, refused.reason) == (TrialResult.REFUSED, "LeakyRelu is not for me")
 
 
 def test_approximate_ones_are_held_to_the_largest_error(prover: Prover, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from opscope.core.errors import ProfilerError
-from opscope.rewrites.outcome import Optimized, Tried, Verdict
+from opscope.rewrites.outcome import Optimized, TrialResult, Tried
 from opscope.rewrites.rewrite import Site
-from opscope.rewrites.steps import Place, Step, fitting, read_steps, steps_bytes
+from opscope.rewrites.steps import RewriteStep, fitting, read_steps, steps_bytes
 
 SITE = Site(("b", "a"), "Add(2x3,2x3);Mul(2x3)", ("b/new",))
 
@@ -21,13 +21,12 @@ def found(*steps: Tried) -> Optimized:
 
 def test_steps_are_written_and_read_back(tmp_path: Path) -> None:
     rows = (
-        Tried("fold", None, (SITE,), Verdict.TAKEN),
-        Tried("merge", (SITE.group,), (SITE,), Verdict.TAKEN, is_exact=False),
+        Tried("fold", None, (SITE,), TrialResult.TAKEN),
+        Tried("merge", (SITE.group,), (SITE,), TrialResult.TAKEN, is_exact=False),
     )
     file = tmp_path / "steps.json"
     file.write_bytes(steps_bytes(found(*rows)))
-    place = Place(SITE.removed, SITE.group, SITE.added)
-    assert read_steps(file) == (Step("fold", None, (place,)), Step("merge", (SITE.group,), (place,)))
+    assert read_steps(file) == (RewriteStep("fold", None, (SITE,)), RewriteStep("merge", (SITE.group,), (SITE,)))
     assert json.loads(file.read_text())["model"] == {"name": "model.onnx", "sha256": "0" * 64}
 
 
@@ -52,8 +51,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_steps_fit_by_group_then_by_types_of_ops() -> None:
-    place = Place(SITE.removed, SITE.group)
-    step = Step("merge", (SITE.group,), (place,))
+    place = Site(SITE.removed, SITE.group)
+    step = RewriteStep("merge", (SITE.group,), (place,))
     other_names = Site(("x", "y"), SITE.group)
     other_shapes = Site(("x", "y"), "Add(8x3,8x3);Mul(8x3)")
     others = Site(("x", "y"), "Add(8x3,8x3);Div(8x3)")
@@ -66,5 +65,5 @@ def test_steps_fit_by_group_then_by_types_of_ops() -> None:
     ):
         wanted, told = fitting(step, sites)
         assert (sum(map(wanted, sites)), told) == (count, words)
-    everywhere, told = fitting(Step("merge", None, (place, place)), (others,))
+    everywhere, told = fitting(RewriteStep("merge", None, (place, place)), (others,))
     assert (everywhere(others), told) == (True, "fits in 1 places instead of 2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opscope.zoo.blueprint import Blueprint, Role, Step, Value, Weight
+from opscope.zoo.blueprint import Blueprint, BlueprintStep, OperandRole, Value, Weight
 from opscope.zoo.image_layers import add as add_images
 from opscope.zoo.image_layers import conv
 from opscope.zoo.tensor_layers import binary, gelu, linear, matmul, reshape, softmax, transpose, unsqueeze
@@ -17,7 +17,7 @@ def plan() -> Blueprint:
     return Blueprint("test")
 
 
-def fused(plan: Blueprint) -> list[Step]:
+def fused(plan: Blueprint) -> list[BlueprintStep]:
     return list(fuse(plan.steps))
 
 
@@ -28,7 +28,7 @@ def test_a_product_with_weights_takes_its_bias_along(plan: Blueprint) -> None:
     assert (step.op, step.inputs[0], step.output) == ("Linear", x, out)
     bias = step.inputs[2]
     assert isinstance(bias, Weight)
-    assert (bias.name, bias.role) == ("fc.bias", Role.BIAS)
+    assert (bias.name, bias.role) == ("fc.bias", OperandRole.BIAS)
 
 
 def test_the_exact_gelu_is_one_step(plan: Blueprint) -> None:
@@ -44,13 +44,13 @@ def test_the_same_operators_wired_otherwise_are_left_alone(plan: Blueprint) -> N
     binary(plan, "Add", "", product, y)
     gelu(plan, "act", x)
     last = plan.steps[-2]
-    plan.steps[-2] = Step(last.op, last.name, (y, last.inputs[1]), last.output, {})
+    plan.steps[-2] = BlueprintStep(last.op, last.name, (y, last.inputs[1]), last.output, {})
     assert [step.op for step in fused(plan)] == ["MatMul", "Add", "Div", "Erf", "Add", "Mul", "Mul"]
 
 
 def test_images_are_what_windows_slide_over_and_what_is_added_to_that(plan: Blueprint) -> None:
     image = plan.input("image", (1, 4, 8, 8))
-    shifted = binary(plan, "Add", "before", image, Weight("mean", (1, 4, 1, 1), Role.TENSOR, 1.0))
+    shifted = binary(plan, "Add", "before", image, Weight("mean", (1, 4, 1, 1), OperandRole.TENSOR, 1.0))
     y = conv(plan, "c", shifted, 4, (1, 1))
     total = add_images(plan, "after", y, shifted)
     assert images(plan.steps) == {value.name for value in (image, shifted, y, total)}

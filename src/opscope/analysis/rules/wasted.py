@@ -58,9 +58,7 @@ def computes_nothing(analysis: RunAnalysis) -> Iterator[Draft]:
 
 def long_movers(analysis: RunAnalysis) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """One flag per op: it has such a finding."""
-    flags = np.zeros(len(analysis.run.ops), np.bool_)
-    flags[[op.op for ops in _long_movers(analysis) for op in ops if op.op is not None]] = True
-    return flags
+    return _flags(analysis, _long_movers(analysis))
 
 
 def _long_movers(analysis: RunAnalysis) -> list[tuple[OpTotal, ...]]:
@@ -105,8 +103,12 @@ def _another_form(analysis: RunAnalysis, op: OpTotal) -> str:
 
 def doubted(analysis: RunAnalysis) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """One flag per op: it has such a finding."""
+    return _flags(analysis, _doubted(analysis))
+
+
+def _flags(analysis: RunAnalysis, groups: list[tuple[OpTotal, ...]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     flags = np.zeros(len(analysis.run.ops), np.bool_)
-    flags[[op.op for ops in _doubted(analysis) for op in ops if op.op is not None]] = True
+    flags[[op.op for ops in groups for op in ops if op.op is not None]] = True
     return flags
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import median_low
 
 from ...core.meaning import Carries
+from ...core.target_words import OUR_WORDS
 from ...program.capture import Capture
 from ...program.program import Program
 from ...recording.run import MACS_PER_S, OUTER_BYTES_PER_S, Run, RunInfo
@@ -133,7 +134,7 @@ def summarise_device(
         lost=lost_records(capture),
         totals=totals if whole else None,
         notes=missing(program, capture),
-        target=program.target,
+        words=program.words or OUR_WORDS,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...backends.environment_maker import Plan
+    from ...backends.environment_maker import MakingPlan
     from ...backends.environments import EnvironmentState
     from ...core.manifest import Environment
 
@@ -81,7 +81,7 @@ uv is used if it is installed, else venv and pip of a Python of the version that
         return 0
 
 
-def _announce(plan: Plan) -> None:
+def _announce(plan: MakingPlan) -> None:
     """What it is, how large, and under which licence, before anything is fetched."""
     environment = plan.environment
     size = f"about {environment.megabytes} MB in {plan.folder}"
@@ -115,7 +115,7 @@ def show_environment(state: EnvironmentState) -> None:
         print(f"         get it: {state.install} (about {state.megabytes} MB; licence: {state.licence})")
 
 
-def _show_plan(plan: Plan, *, as_json: bool) -> None:
+def _show_plan(plan: MakingPlan, *, as_json: bool) -> None:
     if as_json:
         steps = [{"step": step.words, "command": step.command} for step in plan.steps]
         told = {"schema": SCHEMA, "name": plan.environment.name, "folder": str(plan.folder), "steps": steps}

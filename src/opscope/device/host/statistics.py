@@ -11,7 +11,7 @@ from ...core.columns import Floats
 from ...program.capture import Capture
 from ...program.program import ACTIVE_COUNTS, PORT_LEVEL, THREAD_LEVEL, Program
 from ...program.wire import StatsSection
-from ...recording.host_times import HostTimes, Metric, RunStatistics
+from ...recording.host_times import HostMetric, HostTimes, RunStatistics
 from ...recording.unknown import in_a_line, unknown_of
 
 _TIME = "ExecTimeUs"
@@ -34,7 +34,7 @@ def run_statistics(program: Program, times: HostTimes, samples: Sequence[Mapping
     metrics += [metric(name, np.array([sample[name] for sample in samples])) for name in names]
     unknown = unknown_of(program.ops)
     if unknown:
-        metrics = [Metric(m.name, None, m.least if m.name == _TIME else None, None, None) for m in metrics]
+        metrics = [HostMetric(m.name, None, m.least if m.name == _TIME else None, None, None) for m in metrics]
     return RunStatistics(
         program.target,
         len(rows),
@@ -45,10 +45,10 @@ def run_statistics(program: Program, times: HostTimes, samples: Sequence[Mapping
     )
 
 
-def metric(name: str, values: Floats | None) -> Metric:
+def metric(name: str, values: Floats | None) -> HostMetric:
     if values is None or not len(values):
-        return Metric(name, None, None, None, None)
-    return Metric(name, float(values.mean()), float(values.min()), float(values.max()), float(values.std()))
+        return HostMetric(name, None, None, None, None)
+    return HostMetric(name, float(values.mean()), float(values.min()), float(values.max()), float(values.std()))
 
 
 def counted(program: Program, captures: Sequence[Capture]) -> dict[str, float]:

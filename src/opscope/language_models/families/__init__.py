@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ..architecture import Architecture, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
+from ..architecture import Architecture, DecoderLayer, FeedForward, Norm, NormPlace, Positions, QueryNorm
 from .early import bloom, codegen, falcon, gpt2, gpt_bigcode, gpt_neo, gpt_neox, gptj, mpt, opt, phi
 from .experts import dots1, ernie_moe, exaone_moe, glm4_moe, minimax_m2
 from .fields import MOST_EXPERTS, Fields
@@ -102,7 +102,7 @@ def qwen3(fields: Fields) -> Architecture:
     return model(fields, _late_windows(fields, query_norm=QueryNorm.HEAD), context=32768)
 
 
-def _late_windows(fields: Fields, *, query_norm: QueryNorm) -> tuple[Layer, ...]:
+def _late_windows(fields: Fields, *, query_norm: QueryNorm) -> tuple[DecoderLayer, ...]:
     has_norm = query_norm is QueryNorm.HEAD
     bias = fields.flag("attention_bias") if has_norm else True
     mixer = attention(fields, bias=bias, output_bias=bias and has_norm, head_size=128 if has_norm else None)
@@ -135,7 +135,7 @@ def chatglm(fields: Fields) -> Architecture:
     said = {"num_key_value_heads": groups, "head_dim": size, "intermediate_size": fields.count("ffn_hidden_size")}
     whole = replace(fields, values={**fields.values, **said})
     mixer = attention(whole, bias=bias or fields.flag("add_qkv_bias"), output_bias=bias, rotated=0.5)
-    layer = Layer(mixer, FeedForward(whole.count("intermediate_size"), bias=bias))
+    layer = DecoderLayer(mixer, FeedForward(whole.count("intermediate_size"), bias=bias))
     count = layer_count(fields, "num_layers", "num_hidden_layers")
     return model(fields, (layer,) * count, context=2048)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..architecture import Architecture, Attention, FeedForward, Layer, Norm, NormPlace, Positions, QueryNorm
+from ..architecture import Architecture, Attention, DecoderLayer, FeedForward, Norm, NormPlace, Positions, QueryNorm
 from .fields import LARGEST_CONTEXT, Fields
 from .parts import LAYER_NORM, activation, alike, attention, divides, head_of, layer_count, model
 
@@ -43,7 +43,9 @@ def _gpt2(fields: Fields, *, act: str, shares_keys: bool = False) -> Architectur
     heads, size = _heads(fields, "n_head", hidden="n_embd")
     mixer = Attention(heads, 1 if shares_keys else heads, size, size, bias=True, output_bias=True)
     part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act=act)
-    return _learned(model(fields, (Layer(mixer, part),) * layer_count(fields, "n_layer"), context=1024, tied=True))
+    return _learned(
+        model(fields, (DecoderLayer(mixer, part),) * layer_count(fields, "n_layer"), context=1024, tied=True)
+    )
 
 
 def gpt_neo(fields: Fields) -> Architecture:
@@ -52,7 +54,7 @@ def gpt_neo(fields: Fields) -> Architecture:
     window = fields.count("window_size", default=256, most=LARGEST_CONTEXT)
     part = _plain(fields, inner=fields.count("intermediate_size", default=4 * heads * size), act="gelu_new")
     mixer = Attention(heads, heads, size, size, output_bias=True)
-    full, near = Layer(mixer, part), Layer(replace(mixer, window=window), part)
+    full, near = DecoderLayer(mixer, part), DecoderLayer(replace(mixer, window=window), part)
     count = layer_count(fields, "num_layers", "num_hidden_layers")
     types = fields.list("attention_layers")
     if types and (len(types) != count or not set(types) <= {"global", "local"}):
@@ -67,7 +69,7 @@ def gptj(fields: Fields) -> Architecture:
     heads, size = _heads(fields, "n_head", hidden="n_embd")
     mixer = Attention(heads, heads, size, size, rotary_size=fields.count("rotary_dim", default=64, most=size))
     part = _plain(fields, inner=fields.count("n_inner", default=4 * heads * size), act="gelu_new")
-    found = model(fields, (Layer(mixer, part),) * layer_count(fields, "n_layer"), context=2048)
+    found = model(fields, (DecoderLayer(mixer, part),) * layer_count(fields, "n_layer"), context=2048)
     return replace(found, norm=LAYER_NORM, parallel=True, shared_norm=True, head_bias=True)
 
 
@@ -105,7 +107,7 @@ def bloom(fields: Fields) -> Architecture:
     heads, size = _heads(fields, "n_head", "num_attention_heads", hidden=hidden)
     mixer = Attention(heads, heads, size, size, bias=True, output_bias=True)
     part = FeedForward(4 * heads * size, False, "gelu", True)
-    layers = (Layer(mixer, part),) * layer_count(fields, "n_layer", "num_hidden_layers")
+    layers = (DecoderLayer(mixer, part),) * layer_count(fields, "n_layer", "num_hidden_layers")
     found = model(fields, layers, context=2048, tied=True)
     return replace(found, norm=LAYER_NORM, positions=Positions.ALIBI, embedding_norm=True)
 
@@ -116,7 +118,7 @@ def mpt(fields: Fields) -> Architecture:
     bias = not fields.flag("no_bias", default=True)
     mixer = Attention(heads, heads, size, size, bias=bias, output_bias=bias)
     part = FeedForward(fields.count("expansion_ratio", default=4) * heads * size, False, "gelu", bias)
-    found = model(fields, (Layer(mixer, part),) * layer_count(fields, "n_layers"), context=2048, tied=True)
+    found = model(fields, (DecoderLayer(mixer, part),) * layer_count(fields, "n_layers"), context=2048, tied=True)
     return replace(found, norm=Norm(mean=True, bias=bias), positions=Positions.ALIBI)
 
 
@@ -132,7 +134,7 @@ def falcon(fields: Fields) -> Architecture:
     rotated = 0 if alibi else size
     mixer = Attention(heads, shared, size, size, rotary_size=rotated, bias=bias, output_bias=bias)
     inner = fields.count("ffn_hidden_size", default=4 * heads * size)
-    layers = (Layer(mixer, FeedForward(inner, False, "gelu", bias)),) * layer_count(
+    layers = (DecoderLayer(mixer, FeedForward(inner, False, "gelu", bias)),) * layer_count(
         fields, "num_hidden_layers", "n_layer"
     )
     norms = fields.count("num_ln_in_parallel_attn", default=2 if newer else 1, most=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..architecture import Architecture, Attention, Layer, Mixture, QueryNorm
+from ..architecture import Architecture, Attention, DecoderLayer, Mixture, QueryNorm
 from .fields import MOST_EXPERTS, Fields
 from .parts import activation, alike, attention, experts, gated, layer_count, model, windowed
 
@@ -16,10 +16,10 @@ def _with_shared(fields: Fields, part: Mixture, *names: str, default: int) -> Mi
     return replace(part, shared=fields.count(*names, default=default, least=0, most=_MOST_SHARED) * part.intermediate)
 
 
-def _behind_dense(fields: Fields, mixer: Attention, part: Mixture, *, dense_first: int) -> tuple[Layer, ...]:
+def _behind_dense(fields: Fields, mixer: Attention, part: Mixture, *, dense_first: int) -> tuple[DecoderLayer, ...]:
     sparse = fields.sparse_layers(layer_count(fields), dense_first=dense_first)
     dense = part if all(sparse) else gated(fields)  # a config without dense layers may leave out their size
-    return tuple(Layer(mixer, part if each else dense) for each in sparse)
+    return tuple(DecoderLayer(mixer, part if each else dense) for each in sparse)
 
 
 def glm4_moe(fields: Fields) -> Architecture:
@@ -57,7 +57,9 @@ def ernie_moe(fields: Fields) -> Architecture:
     every = fields.count("moe_layer_interval", default=1)
     sparse = [first <= number <= last and (number + 1) % every == 0 for number in range(layers)]
     dense = gated(fields, bias=bias)
-    return model(fields, tuple(Layer(mixer, part if each else dense) for each in sparse), context=131072, tied=True)
+    return model(
+        fields, tuple(DecoderLayer(mixer, part if each else dense) for each in sparse), context=131072, tied=True
+    )
 
 
 def exaone_moe(fields: Fields) -> Architecture:
@@ -67,7 +69,7 @@ def exaone_moe(fields: Fields) -> Architecture:
     mixers = [layer.mixer for layer in windowed(fields, mixer, part, window=fields.window(4096), near=near)]
     dense_first = fields.count("first_k_dense_replace", default=1, least=0)
     parts = [layer.feed_forward for layer in _behind_dense(fields, mixer, part, dense_first=dense_first)]
-    layers = tuple(Layer(each, behind) for each, behind in zip(mixers, parts, strict=True))
+    layers = tuple(DecoderLayer(each, behind) for each, behind in zip(mixers, parts, strict=True))
     return model(fields, layers, context=2048)
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..architecture import Architecture, Attention, FeedForward, Layer, Matrix, Mixture, NormPlace, QueryNorm, SideInput
+from ..architecture import (
+    Architecture,
+    Attention,
+    DecoderLayer,
+    FeedForward,
+    Matrix,
+    Mixture,
+    NormPlace,
+    QueryNorm,
+    SideInput,
+)
 from .fields import LARGEST_VOCABULARY, Fields
 from .parts import alike, attention, divides, experts, gated, layer_count, model, windowed
 
@@ -54,8 +64,8 @@ def gemma4(fields: Fields) -> Architecture:
     fields.require(set(reusing) <= set(own), "num_kv_shared_layers", problem)
     widest = replace(part, intermediate=2 * part.intermediate) if fields.flag("use_double_wide_mlp") else part
     side = SideInput(width, part.activation) if width else None
-    layers = [Layer(near if each else full, part, side) for each in own]
-    layers += [Layer(replace(near if each else full, reuses=True), widest, side) for each in reusing]
+    layers = [DecoderLayer(near if each else full, part, side) for each in own]
+    layers += [DecoderLayer(replace(near if each else full, reuses=True), widest, side) for each in reusing]
     rows = fields.count("vocab_size_per_layer_input", default=262144, most=LARGEST_VOCABULARY)
     table = Matrix(rows, count * width) if width else None
     found = model(fields, tuple(layers), context=131072, tied=True)

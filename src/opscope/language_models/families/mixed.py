@@ -8,9 +8,9 @@ from dataclasses import replace
 from ..architecture import (
     Architecture,
     Attention,
+    DecoderLayer,
     FeedForward,
     LatentAttention,
-    Layer,
     LinearAttention,
     Mixer,
     Mixture,
@@ -73,7 +73,7 @@ def qwen3_next(fields: Fields) -> Architecture:
 
 def qwen3_5(fields: Fields) -> Architecture:
     part = gated(fields)
-    return model(fields, tuple(Layer(mixer, part) for mixer in _hybrid(fields)), context=32768)
+    return model(fields, tuple(DecoderLayer(mixer, part) for mixer in _hybrid(fields)), context=32768)
 
 
 def qwen3_5_moe(fields: Fields) -> Architecture:
@@ -103,14 +103,14 @@ def _hybrid(fields: Fields) -> Sequence[Mixer]:
     ]
 
 
-def _sparse(fields: Fields, mixers: Sequence[Mixer], part: Mixture) -> tuple[Layer, ...]:
+def _sparse(fields: Fields, mixers: Sequence[Mixer], part: Mixture) -> tuple[DecoderLayer, ...]:
     """Layers with experts, but for those that the config names or skips, which are dense."""
     step = fields.count("decoder_sparse_step", default=1)
     named = fields.list("mlp_only_layers")
     has_dense = bool(named) or step > 1
     dense = gated(fields) if has_dense else None
     return tuple(
-        Layer(mixer, dense if dense is not None and (number in named or (number + 1) % step) else part)
+        DecoderLayer(mixer, dense if dense is not None and (number in named or (number + 1) % step) else part)
         for number, mixer in enumerate(mixers)
     )
 
@@ -129,7 +129,8 @@ def deepseek(fields: Fields) -> Architecture:
         found = experts(fields, "n_routed_experts")
         part = replace(found, shared=fields.count("n_shared_experts", default=0, least=0, most=64) * found.intermediate)
     layers = tuple(
-        Layer(mixer, part if sparse[number] and number % every == 0 else gated(fields)) for number in range(count)
+        DecoderLayer(mixer, part if sparse[number] and number % every == 0 else gated(fields))
+        for number in range(count)
     )
     return model(fields, layers, context=4096)
 
@@ -149,7 +150,7 @@ def _latent(fields: Fields, *, value_size: int = 128) -> LatentAttention:
 def minicpm3(fields: Fields) -> Architecture:
     """Latent attention and dense feed-forward parts."""
     size = head_of(fields, "num_attention_heads", fields.count("num_attention_heads"))
-    layer = Layer(_latent(fields, value_size=size), gated(fields))
+    layer = DecoderLayer(_latent(fields, value_size=size), gated(fields))
     return model(fields, (layer,) * layer_count(fields), context=32768, tied=True)
 
 
@@ -179,5 +180,5 @@ def llama4(fields: Fields) -> Architecture:
     chosen = fields.list("moe_layers") or [n for n in range(count) if (n + 1) % step == 0]
     fields.require(len(turns) == count, "no_rope_layers", f"has {len(turns)} numbers; expected {count}")
     mixers: list[Attention] = [replace(near, window=chunk) if turn else replace(near, rotary_size=0) for turn in turns]
-    layers = tuple(Layer(mixer, part if n in chosen else dense) for n, mixer in enumerate(mixers))
+    layers = tuple(DecoderLayer(mixer, part if n in chosen else dense) for n, mixer in enumerate(mixers))
     return model(fields, layers, context=131072)

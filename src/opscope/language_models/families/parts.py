@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..architecture import Architecture, Attention, FeedForward, Layer, Mixture, Norm
+from ..architecture import Architecture, Attention, DecoderLayer, FeedForward, Mixture, Norm
 from .fields import LARGEST_CONTEXT, LARGEST_VOCABULARY, MOST_EXPERTS, MOST_LAYERS, Fields
 
 LAYER_NORM = Norm(mean=True, bias=True)
@@ -80,8 +80,8 @@ def layer_count(fields: Fields, *names: str) -> int:
     return fields.count(*(names or ("num_hidden_layers",)), most=MOST_LAYERS)
 
 
-def alike(fields: Fields, mixer: Attention, part: FeedForward | Mixture) -> tuple[Layer, ...]:
-    return (Layer(mixer, part),) * layer_count(fields)
+def alike(fields: Fields, mixer: Attention, part: FeedForward | Mixture) -> tuple[DecoderLayer, ...]:
+    return (DecoderLayer(mixer, part),) * layer_count(fields)
 
 
 def windowed(
@@ -91,18 +91,18 @@ def windowed(
     *,
     window: int | None,
     near: Callable[[int], bool],
-) -> tuple[Layer, ...]:
+) -> tuple[DecoderLayer, ...]:
     """Layers with and without a window: by `layer_types`, else by the rule of the family."""
     count = layer_count(fields)
     types = fields.layer_types(count)
-    full, short = Layer(mixer, part), Layer(replace(mixer, window=window), part)
+    full, short = DecoderLayer(mixer, part), DecoderLayer(replace(mixer, window=window), part)
     return tuple(
         short if (types[number] == "sliding_attention" if types else near(number)) else full for number in range(count)
     )
 
 
 def model(
-    fields: Fields, layers: tuple[Layer, ...], *, context: int, tied: bool = False, vocabulary: int | None = None
+    fields: Fields, layers: tuple[DecoderLayer, ...], *, context: int, tied: bool = False, vocabulary: int | None = None
 ) -> Architecture:
     """A model of these layers, with RMS normalisation before each part and rotary positions."""
     return Architecture(

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from ..architecture import Architecture, FeedForward, Layer, Mixer, Mixture, QueryNorm, ShortConvolution, StateSpace
+from ..architecture import (
+    Architecture,
+    DecoderLayer,
+    FeedForward,
+    Mixer,
+    Mixture,
+    QueryNorm,
+    ShortConvolution,
+    StateSpace,
+)
 from .fields import Fields
 from .parts import attention, divides, experts, gated, layer_count, model
 
@@ -18,7 +27,7 @@ def lfm2(fields: Fields) -> Architecture:
     types, chosen = fields.layer_types(count), fields.places("full_attn_idxs", count)
     is_full = [types[n] == "full_attention" if types else chosen is None or n in chosen for n in range(count)]
     part = FeedForward(_adjusted(fields, fields.count("block_ff_dim", "intermediate_size")))
-    found = model(fields, tuple(Layer(full if each else near, part) for each in is_full), context=128000)
+    found = model(fields, tuple(DecoderLayer(full if each else near, part) for each in is_full), context=128000)
     return replace(found, tied=fields.flag("tie_embedding", "tie_word_embeddings", default=True))
 
 
@@ -52,7 +61,7 @@ def granite_hybrid(fields: Fields) -> Architecture:
     part: FeedForward | Mixture = FeedForward(shared, activation=gated(fields).activation)
     if fields.count("num_local_experts", default=8, least=0):
         part = replace(experts(fields, "num_local_experts", size="intermediate_size"), shared=shared)
-    return model(fields, tuple(Layer(mixer, part) for mixer in mixers), context=2048)
+    return model(fields, tuple(DecoderLayer(mixer, part) for mixer in mixers), context=2048)
 
 
 def bamba(fields: Fields) -> Architecture:
@@ -60,7 +69,7 @@ def bamba(fields: Fields) -> Architecture:
     full = attention(fields, bias=bias, output_bias=bias, kv_heads=8, rotated=0.5)
     chosen, state = fields.places("attn_layer_indices", count) or (), _state_space(fields)
     part = gated(fields, bias=fields.flag("mlp_bias"))
-    layers = tuple(Layer(full if number in chosen else state, part) for number in range(count))
+    layers = tuple(DecoderLayer(full if number in chosen else state, part) for number in range(count))
     return model(fields, layers, context=262144)
 
 

@@ -18,7 +18,7 @@ from ...core.provenance import Provenance
 from ...importers.column_trace import op_totals, timed_ops
 from ...importers.reading import LONGEST_NS, Unread, numbered
 from ...importers.trace_build import Marks, build_trace
-from ...importers.trace_events import Samples, Spans
+from ...importers.trace_events import CounterSamples, Spans
 from ...recording.recording import LATENCY, Check, Metric, OpRecord, Placed, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 
@@ -172,12 +172,12 @@ def _kinds(events: list[_Record]) -> npt.NDArray[np.int64]:
     return np.array([kinds.get(event.op, SpanKind.HOST) for event in events], np.int64)
 
 
-def _pools(events: list[_Record]) -> tuple[Samples, tuple[CounterTrack, ...]]:
+def _pools(events: list[_Record]) -> tuple[CounterSamples, tuple[CounterTrack, ...]]:
     """Bytes reserved in every pool."""
     pools = {pool: n for n, pool in enumerate(dict.fromkeys(event.pool_id for event in events))}
     timed = [event for event in events if 0 <= event.host_time_ns < LONGEST_NS]
     tracks = tuple(CounterTrack(0, NONE, f"pool {n} reserved", "bytes") for n in pools.values())
-    return Samples(
+    return CounterSamples(
         [],
         np.array([pools[event.pool_id] for event in timed], np.int64),
         np.array([event.host_time_ns for event in timed], np.int64),

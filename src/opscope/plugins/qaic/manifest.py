@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.manifest import Face, Format, Manifest, Signature, TargetWords, Verb
+from ...core.manifest import Face, Format, Manifest, Signature, Verb
 
 MANIFEST = Manifest(
     name="qaic",
@@ -10,7 +10,6 @@ MANIFEST = Manifest(
     package=__package__,
     order=60,
     targets="targets",
-    target_words=TargetWords(memories=(("VTCM", "TCM"),), opstats_tag="qaic-opstats", trace_category="aic"),
     faces=(Face("Session", ".session:Session"),),
     verbs=(
         Verb("qaic-compile", "Cloud AI command line: compile", ".commands"),

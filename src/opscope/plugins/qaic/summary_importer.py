@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.errors import CaptureError, ImportFileError
 from ...core.provenance import Provenance
+from ...core.target_words import TargetWords
 from ...importers.reading import Unread, number_in, read_text
 from ...recording.recording import LATENCY, Check, Metric, OpRecord, Recording
 from ...recording.summary import DeviceSummary
@@ -27,6 +28,7 @@ _WINDOW = re.compile(r"^total batch ucycles:\s+(\d{1,18}) \[(\d{1,18}), (\d{1,18
 _RATE = re.compile(
     r"^\[.{1,200}\] Device instance inf/s: \((\d{1,9})/([\d.e+-]{1,20})\): ([\d.e+-]{1,20})", re.MULTILINE
 )
+WORDS = TargetWords({"VTCM": "TCM"}, trace_category="aic")  # as timelines of the same tools have them
 _SIMULATED = re.compile(r"^---- Beyond the op table \((\w[\w-]*);", re.MULTILINE)
 
 
@@ -57,6 +59,7 @@ class OpstatsSummary:
             tool=TOOL,
             provenance=provenance,
             trace=_trace(summary, provenance),
+            words=WORDS,
             ops=tuple(_ops(summary)),
             metrics=tuple(_metrics(summary)),
             checks=tuple(_checks(summary, text)),

@@ -14,7 +14,7 @@ from ...core.errors import ModelError, UsageError, printable
 from ...estimate.work import Work, work_of
 from ...graph.graph import ABSENT, Graph
 from ...quantization.samples import FileSamples
-from ...readers import Format, model_format, read_model
+from ...readers import ModelFormat, model_format, read_model
 from ...recording.run import graph_edges
 from .causes import REPLACEMENTS, refusals, replacements
 from .importers.events import FINALIZE, QUANTISERS, Message, made_of
@@ -29,12 +29,12 @@ RANDOM_SAMPLES = 2  # that a copy is calibrated with where no data are given: ti
 _LONGEST_S = 3600
 _GAVE_UP = "was not selected by that EP"
 _OTHER_MODELS = {
-    Format.TFLITE: (
+    ModelFormat.TFLITE: (
         "a TensorFlow Lite model, and the vendor's compiler takes ONNX here; expected its conversion: "
         "`python -m tf2onnx.convert --tflite MODEL.tflite --output MODEL.onnx`, or a profile of the device for "
         "`opscope import`"
     ),
-    Format.MLIR: (
+    ModelFormat.MLIR: (
         "an MLIR module, and the vendor's compiler takes ONNX here; expected the ONNX model that it was made from, or "
         "--target of a part that takes MLIR (see `opscope targets`)"
     ),
@@ -78,10 +78,14 @@ class Compilation:
     quantized: Mapping[str, object] | None = None  # what it was calibrated with, and how far its outputs are off
 
 
-def compile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]]) -> Compilation:
-    """Compile, read everything back, and refuse results for another part than the one asked for."""
-    graph = _graph(model, shapes)
-    with _worked(model, options, graph, fixes=bool(shapes), execute=False) as (folder, result, errors):
+def compile_model(model: Path, options: HtpOptions, graph: Graph, *, fixes: bool = False) -> Compilation:
+    """Compile, read everything back, and refuse results for another part than the one asked for.
+
+    Args:
+        graph: the model, read (`graph_of_model`).
+        fixes: whether the user fixed shapes of inputs.
+    """
+    with _worked(model, options, graph, fixes=fixes, execute=False) as (folder, result, errors):
         op_trace = _op_trace(folder, model, options, errors)
         _check_target(op_trace, options)
         _check_taken(op_trace, model)
@@ -104,7 +108,7 @@ def execute_model(
     model: Path, options: HtpOptions, *, shapes: Mapping[str, tuple[int, ...]], inputs: Path | None, output: Path
 ) -> None:
     """Run once in emulation and keep the outputs."""
-    graph = _graph(model, shapes)
+    graph = graph_of_model(model, shapes)
     with _worked(model, options, graph, fixes=bool(shapes), execute=True, inputs=inputs) as (_, result, _errors):
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
@@ -156,10 +160,11 @@ def _worked(
         yield folder, result, errors
 
 
-def _graph(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+def graph_of_model(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The model, read; a file that the vendor's compiler does not take is refused."""
     if not model.is_file():
         raise ModelError(str(model), "", "no such file; expected an ONNX model")
-    if (form := model_format(model)) is not Format.ONNX:
+    if (form := model_format(model)) is not ModelFormat.ONNX:
         raise ModelError(str(model), "", _OTHER_MODELS[form])
     return read_model(model, shapes=shapes)
 

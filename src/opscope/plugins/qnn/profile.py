@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.model_facts import with_model
 from ...core.provenance import Provenance
+from ...graph.graph import Graph
 from ...recording.quantized import COPY
 from ...recording.recording import KernelTotal, OpRecord, Placed, Recording, Value, empty_trace
 from ...recording.run import GRAPH_EDGE
 from .attribution import Attribution
 from .causes import causes_of
-from .compilation import Compilation, CompiledGraph, compile_model
+from .compilation import Compilation, CompiledGraph, compile_model, graph_of_model
 from .details import PARTS
 from .hexagon import MB, computed_in, hexagon_of
 from .importers.estimates import compiler_stages
@@ -40,10 +43,20 @@ def profile_model(model: Path, options: HtpOptions, *, shapes: Mapping[str, tupl
 
     A part that the model does not know gets the times of the nearest that it does, scaled.
     """
-    facts = assemble(model, options, compile_model(model, options, shapes=shapes))
+    return profile_graph(model, options, graph_of_model(model, shapes), fixes=bool(shapes))
+
+
+def profile_graph(model: Path, options: HtpOptions, graph: Graph, *, fixes: bool) -> Recording:
+    """The profile of a model that has been read.
+
+    Args:
+        fixes: whether the user fixed shapes of inputs.
+    """
+    compiled = partial(compile_model, model, graph=graph, fixes=fixes)
+    facts = with_model(assemble(model, options, compiled(options)), graph)
     if options.soc.has_model:
         return facts
-    neighbour = find_neighbour(model, options, facts, shapes=shapes)
+    neighbour = find_neighbour(options, facts, compiled)
     if neighbour is None:
         return replace(facts, notes=(*facts.notes, f"no times: {NO_NEIGHBOUR}"))
     result = with_times(facts, assemble(model, neighbour.options, neighbour.compilation), neighbour)
@@ -102,7 +115,8 @@ def assemble(model: Path, options: HtpOptions, compilation: Compilation) -> Reco
         notes=(*compilation.notes, *_notes(options, len(parts))),
         trace=trace,
         commands=table,
-        classified=() if table is None else ("commands", "spans"),  # what kernels do, kernel_words.py tells
+        # what kernels do, kernel_words.py tells
+        classified={} if table is None else {"commands": len(table.rows), "spans": len(trace.spans)},
         graph=_graph(ops, compilation.flow),
     )
     recording = replace(recording, causes=causes_of(recording))

@@ -13,11 +13,13 @@ from ...core.errors import ProfilerError, UsageError
 from ...core.manifest import Value
 from ...core.provenance import in_words
 from ...core.units import format_bytes
+from ...graph.graph import Graph
 from ...recording.finding import WHAT_IF, Finding, Prediction
 from ...recording.recording import Placed, Recording
 from ...recording.what_if import WhatIf, WhatIfPoint
+from .compilation import graph_of_model
 from .options import HtpOptions
-from .profile import profile_model
+from .profile import profile_graph
 
 Progress = Callable[[int, int], None]
 
@@ -64,10 +66,11 @@ def run_grid(
     progress: Progress | None = None,
 ) -> tuple[WhatIfPoint, ...]:
     """Profile every point, several at once, each in a process of its own."""
+    graph = graph_of_model(model, shapes)
     done: dict[HtpOptions, WhatIfPoint] = {}
     pool = ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1)
     try:
-        futures = {pool.submit(_point, model, point, shapes): point for point in points}
+        futures = {pool.submit(_point, model, point, graph, fixes=bool(shapes)): point for point in points}
         for number, future in enumerate(as_completed(futures), start=1):
             done[futures[future]] = future.result()
             if progress is not None:
@@ -90,10 +93,10 @@ def _share_copies(points: Sequence[WhatIfPoint]) -> tuple[WhatIfPoint, ...]:
     return tuple(map(shared, points))
 
 
-def _point(model: Path, options: HtpOptions, shapes: Mapping[str, tuple[int, ...]]) -> WhatIfPoint:
+def _point(model: Path, options: HtpOptions, graph: Graph, *, fixes: bool) -> WhatIfPoint:
     choices = {"soc": options.soc.label, **options.shown()}
     try:
-        return point_of(label(options), choices, profile_model(model, options, shapes=shapes))
+        return point_of(label(options), choices, profile_graph(model, options, graph, fixes=fixes))
     except ProfilerError as error:
         return WhatIfPoint(label(options), choices, None, str(error))
 

@@ -23,7 +23,7 @@ from ...core.words import does_of_call
 from ...importers.power import Activity
 from ...importers.reading import read_bytes
 from ...importers.trace_build import Marks, build_trace, thread_label
-from ...importers.trace_events import NO_ARGS, Event, Events, Key, Samples, Spans, coded, decode_events
+from ...importers.trace_events import NO_ARGS, CounterSamples, Event, Events, Key, Spans, coded, decode_events
 from ...recording.recording import Metric, OpRecord, Recording
 from ...recording.trace import NONE, CounterTrack, Lane, SpanKind
 from .aten import Called, Told, told_by
@@ -233,7 +233,7 @@ def _rows(
 
 
 def _lanes(
-    file: Events, spans: Spans, samples: Samples, joined: Joined
+    file: Events, spans: Spans, samples: CounterSamples, joined: Joined
 ) -> tuple[Spans, list[Lane], list[CounterTrack]]:
     """Streams are lanes of their device, the rest of the host; what marks a stretch has a lane of its own."""
     processes, names = file.names()

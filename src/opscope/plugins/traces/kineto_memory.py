@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from ...importers.reading import LONGEST_NS
-from ...importers.trace_events import Events, Key, Samples
+from ...importers.trace_events import CounterSamples, Events, Key
 
 ALLOCATED = "allocated memory"  # first words of a track's name
 _INSTANT, _NAME = "i", "[memory]"
@@ -26,7 +26,7 @@ def is_memory(title: str) -> bool:
     return title.startswith(ALLOCATED)
 
 
-def with_memory(file: Events) -> Samples:
+def with_memory(file: Events) -> CounterSamples:
     """The counters of a file, and a track for every allocator; such instants count as read."""
     samples, decode = file.samples(), msgspec.json.Decoder(_Args).decode
     tracks: dict[tuple[Key, str], int] = {key: number for number, key in enumerate(samples.tracks)}
@@ -46,7 +46,7 @@ def with_memory(file: Events) -> Samples:
     if not file.kinds[_INSTANT]:
         del file.kinds[_INSTANT]
     track, time, total = (np.array(column, np.int64) for column in zip(*sorted(rows, key=_by_time), strict=True))
-    return Samples(
+    return CounterSamples(
         list(tracks),
         np.concatenate([samples.track, track]),
         np.concatenate([samples.time, time]),

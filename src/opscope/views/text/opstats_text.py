@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from ...core.errors import printable
-from ...core.manifest import TargetWords
-from ...core.plugins import target_words
+from ...core.target_words import TargetWords
 from ...recording.summary import DeviceSummary, KindRow, ThreadRow
 from .opstats_sections import write_sections
 
@@ -36,7 +35,7 @@ class OpstatsText:
 
 def _write_core(summary: DeviceSummary, core: int, number: int, out: TextIO) -> None:
     """Everything of one core: op table, threads, frequency, ports and counters. `number` is its place in the device."""
-    rows, words = [row for row in summary.kinds if row.core == core], target_words(summary.target)
+    rows, words = [row for row in summary.kinds if row.core == core], summary.words
     threads = summary.threads_of(core)
     ucycles, pcycles = summary.core_ucycles(core), summary.core_pcycles(core)
     if rows:

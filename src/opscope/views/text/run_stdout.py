@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
-from ...recording.host_times import STAGES, HostTimes, Metric, Rows, RunStatistics, between
+from ...recording.host_times import STAGES, HostMetric, HostTimes, Rows, RunStatistics, between
 
 _NAME_WIDTH, _CELL_WIDTH = 17, 15
 _HEADER = ("Metric", "Avg", "Min", "Max", "Std")
@@ -31,7 +31,7 @@ class RunStdout:
         out.write(f"\nAll figures are simulated on {statistics.target}.\n")
 
 
-def _cells(metric: Metric) -> list[str]:
+def _cells(metric: HostMetric) -> list[str]:
     values = (metric.average, metric.least, metric.most, metric.deviation)
     return ["N/A" if value is None else f"{value:.3f}" for value in values]
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.manifest import TargetWords
 from ...core.meaning import LaneRole
-from ...core.plugins import target_words, trace_words
+from ...core.plugins import trace_words
+from ...core.target_words import TargetWords
+from ...machine.catalogue import words_of
 from ...recording.run import CommandTable, RunInfo
 from ...recording.trace import SpanKind, Trace
 
@@ -28,8 +29,7 @@ _MAKERS = ("backend", "imported_as")  # options of a run that say who made it
 class ArgumentWords:
     """What spans and their arguments are called: our own words, or those of plug-ins.
 
-    Memories and the category are those of the plug-in that the target is from, arguments those of the one that made
-    the run.
+    Memories and the category are those of the target, arguments those of the plug-in that made the run.
     """
 
     target: TargetWords
@@ -40,7 +40,7 @@ class ArgumentWords:
     @classmethod
     def of(cls, info: RunInfo) -> ArgumentWords:
         maker = next((str(info.options[key]) for key in _MAKERS if key in info.options), "")
-        target, found = target_words(info.target, maker), trace_words(maker)
+        target, found = words_of(info.words, info.target), trace_words(maker)
         if found is None:
             return cls(target, target.trace_category)
         return cls(target, found.category, found.ordinal, dict(found.arguments))

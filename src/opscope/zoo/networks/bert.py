@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..blueprint import Blueprint, Kind, Value
+from ..blueprint import Blueprint, Value, ValueKind
 from ..image_layers import dense
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
@@ -40,7 +40,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
     settings.require(sequence <= positions, f"sequence is {sequence}", f"at most positions, {positions}")
     settings.require(hidden % heads == 0, f"hidden {hidden} over {heads} heads", "a multiple of heads")
     ids = {
-        name: plan.input(name, (settings.batch, sequence), kind=Kind.I64)
+        name: plan.input(name, (settings.batch, sequence), kind=ValueKind.I64)
         for name in ("input_ids", "attention_mask", "token_type_ids")
     }
     x = _embeddings(plan, ids, settings)
@@ -65,8 +65,8 @@ def _embeddings(plan: Blueprint, ids: dict[str, Value], settings: Settings) -> V
 def _mask(plan: Blueprint, attention_mask: Value) -> Value:
     """Return 0 for tokens that may be attended to and a large negative number elsewhere, as (batch, 1, 1, sequence)."""
     wide = unsqueeze(plan, "", unsqueeze(plan, "", attention_mask, 1), 2)
-    inverse = binary(plan, "Sub", "", plan.literal("", 1.0, Kind.FLOAT), cast(plan, "", wide, Kind.FLOAT))
-    return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, Kind.FLOAT))
+    inverse = binary(plan, "Sub", "", plan.literal("", 1.0, ValueKind.FLOAT), cast(plan, "", wide, ValueKind.FLOAT))
+    return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, ValueKind.FLOAT))
 
 
 def _packed_mask(plan: Blueprint, texts: Value) -> Value:
@@ -76,9 +76,9 @@ def _packed_mask(plan: Blueprint, texts: Value) -> Value:
     """
     batch, sequence = texts.shape
     queries, keys = (unsqueeze(plan, "", unsqueeze(plan, "", texts, 1), axis) for axis in (3, 2))
-    same = plan.step("Equal", "", (queries, keys), (batch, 1, sequence, sequence), kind=Kind.BOOL)
-    inverse = binary(plan, "Sub", "", plan.literal("", 1.0, Kind.FLOAT), cast(plan, "", same, Kind.FLOAT))
-    return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, Kind.FLOAT))
+    same = plan.step("Equal", "", (queries, keys), (batch, 1, sequence, sequence), kind=ValueKind.BOOL)
+    inverse = binary(plan, "Sub", "", plan.literal("", 1.0, ValueKind.FLOAT), cast(plan, "", same, ValueKind.FLOAT))
+    return binary(plan, "Mul", "", inverse, plan.literal("", _MASKED, ValueKind.FLOAT))
 
 
 def _layer(plan: Blueprint, at: str, x: Value, mask: Value, *, heads: int, intermediate: int) -> Value:
@@ -101,7 +101,7 @@ def _attention(plan: Blueprint, at: str, x: Value, mask: Value, heads: int) -> V
     key = transpose(plan, at, reshape(plan, at, key, split), (0, 2, 3, 1))
     value = transpose(plan, at, reshape(plan, at, value, split), (0, 2, 1, 3))
     scores = matmul(plan, at, query, key, rms=sqrt(size))
-    scores = binary(plan, "Div", at, scores, plan.literal(at, sqrt(size), Kind.FLOAT))
+    scores = binary(plan, "Div", at, scores, plan.literal(at, sqrt(size), ValueKind.FLOAT))
     shares = softmax(plan, at, binary(plan, "Add", at, scores, mask), keys=sequence)
     mixed = attend(plan, at, shares, value)
     return reshape(plan, at, transpose(plan, at, mixed, (0, 2, 1, 3)), (batch, sequence, hidden))

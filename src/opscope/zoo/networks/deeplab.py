@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import conv, join, resize
-from ..network import Network, Option, Settings, image_options
+from ..network import Network, Option, Settings, image_input, image_options
 from .inverted_residual import MOBILENETV2, Stage, trunk
 
 _WIDTH = 256
@@ -15,7 +15,7 @@ _WIDTH = 256
 
 def _build(plan: Blueprint, settings: Settings) -> None:
     size = settings.number("size")
-    image = plan.input("input", (settings.batch, 3, size, size))
+    image = image_input(plan, settings)
     net = replace(MOBILENETV2, stages=tuple(_dilated(MOBILENETV2.stages, int(settings.word("output_stride")))))
     x = trunk(plan, image, net)
     y = conv(plan, "aspp0", x, _WIDTH, (1, 1), activation="relu")

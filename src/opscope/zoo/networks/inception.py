@@ -12,7 +12,7 @@ from re import fullmatch
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import classify, conv, join, pool
-from ..network import Network, Settings, image_options
+from ..network import Network, Settings, image_input, image_options
 
 _STEM_V3 = "32x3/2 32x3V 64x3 max/2 80x1 192x3V max/2"
 _STEM_V4 = ("32x3/2 32x3V 64x3", ("max/2", "96x3/2"), ("64x1 96x3V", "64x1 64x1,7 64x7,1 96x3V"), ("192x3/2", "max/2"))
@@ -78,8 +78,7 @@ _V4: tuple[str | tuple[str, ...], ...] = (
 
 
 def _build(modules: tuple[str | tuple[str, ...], ...], plan: Blueprint, settings: Settings) -> None:
-    size = settings.number("size")
-    x = plan.input("input", (settings.batch, 3, size, size))
+    x = image_input(plan, settings)
     for number, module in enumerate(modules):
         at = f"mixed{number}"
         x = _chain(plan, at, x, module)[0] if isinstance(module, str) else _module(plan, at, x, module)

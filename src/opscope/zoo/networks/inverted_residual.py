@@ -13,7 +13,7 @@ from math import ceil
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import activate, add, conv, dense, excite, flat_mean
-from ..network import Network, Option, Settings, divisible, image_options
+from ..network import Network, Option, Settings, divisible, image_input, image_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,9 @@ class _Net:
 
 
 def _build(net: _Net, plan: Blueprint, settings: Settings) -> None:
-    size = settings.number("size")
     if "width" in settings.options:
         net = replace(net, width=settings.number("width") / 100)
-    x = plan.input("input", (settings.batch, 3, size, size))
+    x = image_input(plan, settings)
     x = features(plan, x, net)
     x = flat_mean(plan, "", x)
     if net.hidden:

@@ -14,12 +14,12 @@ import numpy as np
 from ...language_models.architecture import (
     Architecture,
     Attention,
+    DecoderLayer,
     FeedForward,
-    Layer,
     Matrix,
 )
-from ...language_models.decoder import At, OtherPart, Step, write_decoder
-from ..blueprint import Blueprint, Kind, Value
+from ...language_models.decoder import At, DecoderStep, OtherPart, write_decoder
+from ..blueprint import Blueprint, Value, ValueKind
 from ..network import Network, Option, Settings
 from ..tensor_layers import (
     add,
@@ -53,21 +53,21 @@ def build(plan: Blueprint, settings: Settings) -> None:
     write_decoder(_architecture(settings, step), _Export(plan, step))
 
 
-def _step(settings: Settings) -> Step:
+def _step(settings: Settings) -> DecoderStep:
     decode = settings.word("step") == "decode"
     sequence = settings.sequence or (1 if decode else _PREFILL_SEQUENCE)
     settings.require(not decode or sequence == 1, f"sequence is {sequence} in a decode step", "1, or step=prefill")
-    return Step(settings.batch, sequence, settings.number("kv_length", _DECODE_CACHE if decode else 0))
+    return DecoderStep(settings.batch, sequence, settings.number("kv_length", _DECODE_CACHE if decode else 0))
 
 
-def _architecture(settings: Settings, step: Step) -> Architecture:
+def _architecture(settings: Settings, step: DecoderStep) -> Architecture:
     hidden, heads = settings.number("hidden"), settings.number("heads")
     kv_heads = settings.number("kv_heads", heads)
     settings.require(hidden % (2 * heads) == 0, f"hidden {hidden} over {heads} heads", "an even size for each head")
     settings.require(heads % kv_heads == 0, f"{heads} heads over {kv_heads} kv_heads", "heads a multiple of kv_heads")
     size = hidden // heads
     mixer = Attention(heads, kv_heads, size, size, rotary_size=size)
-    layers = (Layer(mixer, FeedForward(settings.number("intermediate"))),) * settings.number("layers")
+    layers = (DecoderLayer(mixer, FeedForward(settings.number("intermediate"))),) * settings.number("layers")
     return Architecture(settings.name, "llama", hidden, settings.number("vocabulary"), layers, step.length)
 
 
@@ -76,15 +76,15 @@ class _Export:
     """Writes a decoder as an exporter does: plain operators, and a cache that grows by concatenation."""
 
     plan: Blueprint
-    step: Step
+    step: DecoderStep
     rotations: tuple[Value, Value] = field(init=False)
     mask: Value = field(init=False)
 
     def start(self, architecture: Architecture) -> Value:
         plan, step = self.plan, self.step
-        ids = plan.input("input_ids", (step.batch, step.tokens), kind=Kind.I64)
-        mask = plan.input("attention_mask", (step.batch, step.length), kind=Kind.I64)
-        positions = plan.input("position_ids", (step.batch, step.tokens), kind=Kind.I64)
+        ids = plan.input("input_ids", (step.batch, step.tokens), kind=ValueKind.I64)
+        mask = plan.input("attention_mask", (step.batch, step.length), kind=ValueKind.I64)
+        positions = plan.input("position_ids", (step.batch, step.tokens), kind=ValueKind.I64)
         size = max(layer.mixer.rotary_size for layer in architecture.layers if isinstance(layer.mixer, Attention))
         self.rotations = _rotations(plan, "model/rotary_emb", positions, size)
         self.mask = _mask(plan, "model", mask, positions)
@@ -139,7 +139,7 @@ class _Export:
     def attend(self, at: At, query: Value, key: Value, value: Value, attention: Attention) -> Value:
         plan, path, size = self.plan, at.path, attention.head_size
         scores = matmul(plan, path, query, transpose(plan, path, key, (0, 1, 3, 2)), rms=sqrt(size))
-        scores = binary(plan, "Div", path, scores, plan.literal(path, sqrt(size), Kind.FLOAT))
+        scores = binary(plan, "Div", path, scores, plan.literal(path, sqrt(size), ValueKind.FLOAT))
         keys = self.step.cached + 1  # keys that the first query attends to
         shares = softmax(plan, path, binary(plan, "Add", path, scores, self.mask), keys=keys)
         mixed = transpose(plan, path, attend(plan, path, shares, value), (0, 2, 1, 3))
@@ -157,9 +157,9 @@ def _rotations(plan: Blueprint, at: str, positions: Value, size: int) -> tuple[V
     """Return cosine and sine of every position's angles, as (batch, 1, sequence, head size), computed in f32."""
     rates = _ROTARY_BASE ** -(np.arange(0, size, 2) / size)
     batch, sequence = positions.shape
-    column = plan.literal(at, rates[None, :, None], Kind.F32)
-    row = cast(plan, at, unsqueeze(plan, at, positions, 1), Kind.F32)
-    angles = plan.step("MatMul", at, (column, row), (batch, size // 2, sequence), kind=Kind.F32, precise=True)
+    column = plan.literal(at, rates[None, :, None], ValueKind.F32)
+    row = cast(plan, at, unsqueeze(plan, at, positions, 1), ValueKind.F32)
+    angles = plan.step("MatMul", at, (column, row), (batch, size // 2, sequence), kind=ValueKind.F32, precise=True)
     angles = transpose(plan, at, angles, (0, 2, 1))
     angles = unsqueeze(plan, at, concat(plan, at, [angles, angles], axis=2), 1)
     cosine, sine = (narrow(plan, at, unary(plan, op, at, angles)) for op in ("Cos", "Sin"))
@@ -172,10 +172,10 @@ def _mask(plan: Blueprint, at: str, attention_mask: Value, positions: Value) -> 
     keys = plan.literal(at, np.arange(length)[None, None, None])
     queries = unsqueeze(plan, at, unsqueeze(plan, at, positions, 1), 3)
     shape = (batch, 1, sequence, length)
-    earlier = plan.step("LessOrEqual", at, (keys, queries), shape, kind=Kind.BOOL)
-    real = unsqueeze(plan, at, unsqueeze(plan, at, cast(plan, at, attention_mask, Kind.BOOL), 1), 2)
-    visible = plan.step("And", at, (earlier, real), shape, kind=Kind.BOOL)
-    levels = [plan.literal(at, level, Kind.FLOAT) for level in (0.0, _MASKED)]
+    earlier = plan.step("LessOrEqual", at, (keys, queries), shape, kind=ValueKind.BOOL)
+    real = unsqueeze(plan, at, unsqueeze(plan, at, cast(plan, at, attention_mask, ValueKind.BOOL), 1), 2)
+    visible = plan.step("And", at, (earlier, real), shape, kind=ValueKind.BOOL)
+    levels = [plan.literal(at, level, ValueKind.FLOAT) for level in (0.0, _MASKED)]
     return plan.step("Where", at, (visible, *levels), shape, precise=True)
 
 

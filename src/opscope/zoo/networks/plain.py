@@ -11,21 +11,16 @@ from functools import partial
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import add, classify, conv, dense, flat_mean, join, normalise, pool, resize, split
-from ..network import Network, Option, Settings, image_options
+from ..network import Network, Option, Settings, image_input, image_options
 from ..tensor_layers import reshape, transpose
 from .inverted_residual import WIDTH
 
 _TWO = (2, 2)
 
 
-def _image(plan: Blueprint, settings: Settings) -> Value:
-    size = settings.number("size")
-    return plan.input("input", (settings.batch, 3, size, size))
-
-
 def _vgg(blocks: tuple[int, ...], plan: Blueprint, settings: Settings) -> None:
     """Stacks of 3×3 convolutions with a pool after each, and three dense layers."""
-    x = _image(plan, settings)
+    x = image_input(plan, settings)
     for stage, (channels, count) in enumerate(zip((64, 128, 256, 512, 512), blocks, strict=True)):
         for layer in range(count):
             x = conv(plan, f"features/stage{stage}.{layer}", x, channels, (3, 3), padding=1, activation="relu")
@@ -40,7 +35,7 @@ def _repvgg(blocks: tuple[int, ...], widths: tuple[float, float], plan: Blueprin
     """3×3 convolutions alone: what is left of the branches of training. Widths of the stages, and of the last one."""
     wide, last = widths
     channels = [min(64, int(64 * wide)), *(int(n * wide) for n in (64, 128, 256)), int(512 * last)]
-    x = _image(plan, settings)
+    x = image_input(plan, settings)
     for stage, (width, count) in enumerate(zip(channels, (1, *blocks), strict=True)):
         for layer in range(count):
             stride = (1, 1) if layer else _TWO
@@ -50,7 +45,7 @@ def _repvgg(blocks: tuple[int, ...], widths: tuple[float, float], plan: Blueprin
 
 def _shufflenetv2(channels: tuple[int, ...], plan: Blueprint, settings: Settings) -> None:
     """Half of the channels pass a block, then both halves are interleaved."""
-    x = conv(plan, "conv1", _image(plan, settings), 24, (3, 3), stride=_TWO, padding=1, activation="relu")
+    x = conv(plan, "conv1", image_input(plan, settings), 24, (3, 3), stride=_TWO, padding=1, activation="relu")
     x = pool(plan, "maxpool", x, (3, 3), stride=_TWO, padding=1)
     for stage, (width, count) in enumerate(zip(channels, (4, 8, 4), strict=False)):
         for block in range(count):
@@ -80,7 +75,7 @@ def _squeezenet(first: tuple[int, int], pools: tuple[int, ...], plan: Blueprint,
     x = conv(
         plan,
         "features/conv1",
-        _image(plan, settings),
+        image_input(plan, settings),
         channels,
         (kernel, kernel),
         stride=_TWO,
@@ -118,7 +113,7 @@ def mobilenetv1_features(plan: Blueprint, x: Value, width: int) -> list[Value]:
 
 
 def _mobilenetv1(plan: Blueprint, settings: Settings) -> None:
-    x = mobilenetv1_features(plan, _image(plan, settings), settings.number("width"))[-1]
+    x = mobilenetv1_features(plan, image_input(plan, settings), settings.number("width"))[-1]
     classify(plan, x, settings.number("classes"))
 
 
@@ -128,7 +123,7 @@ def _scaled(channels: int, width: int) -> int:
 
 def _densenet(blocks: tuple[int, ...], growth: int, first: int, plan: Blueprint, settings: Settings) -> None:
     """Every layer reads all layers before it; halving transitions between blocks."""
-    x = _image(plan, settings)
+    x = image_input(plan, settings)
     x = conv(plan, "features/conv0", x, first, (7, 7), stride=_TWO, padding=3, activation="relu")
     x = pool(plan, "features/pool0", x, (3, 3), stride=_TWO, padding=1)
     for block, layers in enumerate(blocks):
@@ -181,7 +176,7 @@ class _Darknet:
 
 def _yolov3(plan: Blueprint, settings: Settings) -> None:
     net = _Darknet(plan, settings)
-    x = net.conv(_image(plan, settings), 32, 3)
+    x = net.conv(image_input(plan, settings), 32, 3)
     levels = []
     for channels, count in ((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4)):
         x = net.conv(x, channels, 3, 2)
@@ -198,7 +193,7 @@ def _yolov3(plan: Blueprint, settings: Settings) -> None:
 
 
 def _yolov3_tiny(plan: Blueprint, settings: Settings) -> None:
-    net, x = _Darknet(plan, settings), _image(plan, settings)
+    net, x = _Darknet(plan, settings), image_input(plan, settings)
     for number, channels in enumerate((16, 32, 64, 128, 256)):
         last = net.conv(x, channels, 3)
         x = pool(plan, f"pool{number}", last, _TWO, stride=_TWO)
@@ -210,7 +205,7 @@ def _yolov3_tiny(plan: Blueprint, settings: Settings) -> None:
 
 def _unet(plan: Blueprint, settings: Settings) -> None:
     """Five levels of two convolutions down and up again, padded so that the size is kept; nearest-neighbour up."""
-    x, kept = _image(plan, settings), []
+    x, kept = image_input(plan, settings), []
     first, size = settings.number("channels"), settings.number("size")
     settings.require(size % 16 == 0, f"size is {size}", "a multiple of 16")
     for level in range(5):

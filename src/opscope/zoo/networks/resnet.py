@@ -12,7 +12,7 @@ from functools import partial
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import add, classify, conv, excite, normalise, pool
-from ..network import Network, Option, Settings, image_options
+from ..network import Network, Option, Settings, image_input, image_options
 
 _EXPANSION = 4
 
@@ -39,7 +39,7 @@ class _RegNet:
 
 def _build(net: _ResNet, plan: Blueprint, settings: Settings) -> None:
     strides = settings.word("strides") if net.bottleneck else "v1.5"
-    classify(plan, _stages(net, plan, _image(plan, settings), strides)[-1], settings.number("classes"))
+    classify(plan, _stages(net, plan, image_input(plan, settings), strides)[-1], settings.number("classes"))
 
 
 def _stages(net: _ResNet, plan: Blueprint, image: Value, strides: str) -> list[Value]:
@@ -61,25 +61,20 @@ def resnext50_stages(plan: Blueprint, image: Value) -> list[Value]:
 
 
 def _build_v2(net: _ResNet, plan: Blueprint, settings: Settings) -> None:
-    x = _stem(plan, _image(plan, settings))
+    x = _stem(plan, image_input(plan, settings))
     for at, stage, stride in _blocks(net.blocks, late=settings.word("strides") == "slim"):
         x = _activated_bottleneck(plan, at, x, 64 << stage, stride)
     classify(plan, normalise(plan, "norm", x), settings.number("classes"))
 
 
 def _build_regnet(net: _RegNet, plan: Blueprint, settings: Settings) -> None:
-    x = conv(plan, "stem/stem.0", _image(plan, settings), 32, (3, 3), stride=(2, 2), padding=1, activation="relu")
+    x = conv(plan, "stem/stem.0", image_input(plan, settings), 32, (3, 3), stride=(2, 2), padding=1, activation="relu")
     for at, stage, stride in _blocks(net.blocks, first_stride=2):
         width = net.widths[stage]
         squeezed = round(x.shape[1] / 4) if net.excited else 0
         groups = width // net.group_width
         x = _bottleneck(plan, at, x, width, width, stride=stride, groups=groups, squeezed=squeezed, pooled=False)
     classify(plan, x, settings.number("classes"))
-
-
-def _image(plan: Blueprint, settings: Settings) -> Value:
-    size = settings.number("size")
-    return plan.input("input", (settings.batch, 3, size, size))
 
 
 def _stem(plan: Blueprint, image: Value) -> Value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import add, conv, resize
-from ..network import Network, Option, Settings, image_options
+from ..network import Network, Option, Settings, image_input, image_options
 from ..tensor_layers import binary, expand, reshape, transpose, unary, unsqueeze
 from .resnet import resnext50_stages
 
@@ -19,8 +19,8 @@ _CORNERS = 4  # numbers of a box
 
 
 def _build(plan: Blueprint, settings: Settings) -> None:
-    size, classes, top = (settings.number(name) for name in ("size", "classes", "top"))
-    image = plan.input("input", (settings.batch, 3, size, size))
+    classes, top = (settings.number(name) for name in ("classes", "top"))
+    image = image_input(plan, settings)
     for number, level in enumerate(_pyramid(plan, resnext50_stages(plan, image)[1:])):
         boxes = _head(plan, "head/boxes", level, _CORNERS)
         every = reshape(

@@ -6,7 +6,7 @@ channels halving at every block, 128 channels at 1×1; shortcut convolutions of 
 
 from __future__ import annotations
 
-from ..blueprint import Blueprint, Role, Value, Weight
+from ..blueprint import Blueprint, OperandRole, Value, Weight
 from ..image_layers import add, bias_weight, conv, dense, kernel_weight
 from ..network import Network, Option, Settings
 from ..tensor_layers import softmax
@@ -44,7 +44,7 @@ def _scale_and_offset(plan: Blueprint, at: str, x: Value) -> Value:
     """Add a batch normalisation that is not folded: a factor and an offset per channel."""
     shape = (1, x.shape[1], 1, 1)
     for op, leaf, centre in (("Mul", "scale", 1.0), ("Add", "offset", 0.0)):
-        weight = Weight(f"{at}.{leaf}", shape, Role.TENSOR, 0.1, centre=centre)
+        weight = Weight(f"{at}.{leaf}", shape, OperandRole.TENSOR, 0.1, centre=centre)
         x = plan.step(op, at, (x, weight), x.shape, rms=x.rms, span=x.span)
     return x
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..blueprint import Blueprint, Value
 from ..image_layers import conv
-from ..network import Network, Settings, image_options
+from ..network import Network, Settings, image_input, image_options
 from .inverted_residual import MOBILENETV2, features
 from .plain import mobilenetv1_features
 
@@ -15,15 +15,13 @@ _TASK = "object detection"
 
 
 def _v1(plan: Blueprint, settings: Settings) -> None:
-    size = settings.number("size")
-    results = mobilenetv1_features(plan, plan.input("input", (settings.batch, 3, size, size)), 100)
+    results = mobilenetv1_features(plan, image_input(plan, settings), 100)
     _heads(plan, [results[10], results[12]], settings.number("classes"), light=False)
 
 
 def _v2(plan: Blueprint, settings: Settings) -> None:
-    size = settings.number("size")
     widened: list[Value] = []
-    x = features(plan, plan.input("input", (settings.batch, 3, size, size)), MOBILENETV2, widened)
+    x = features(plan, image_input(plan, settings), MOBILENETV2, widened)
     finer = [value for value in widened if value.shape[2] > x.shape[2]]
     _heads(plan, [finer[-1], x], settings.number("classes"), light=True)
 

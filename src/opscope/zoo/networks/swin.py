@@ -11,9 +11,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blueprint import Blueprint, Kind, Role, Value, Weight
+from ..blueprint import Blueprint, OperandRole, Value, ValueKind, Weight
 from ..image_layers import conv, corners, dense, split
-from ..network import Network, Option, Settings
+from ..network import Network, Option, Settings, image_input
 from ..tensor_layers import (
     add,
     attend,
@@ -40,7 +40,7 @@ def _build(blocks: tuple[int, ...], width: int, plan: Blueprint, settings: Setti
     size = settings.number("size")
     multiple = _PATCH * _WINDOW << (len(blocks) - 1)
     settings.require(size % multiple == 0, f"size is {size}", f"a multiple of {multiple}")
-    x = plan.input("input", (settings.batch, 3, size, size))
+    x = image_input(plan, settings)
     x = conv(plan, "features/features.0/features.0.0", x, width, (_PATCH, _PATCH), stride=(_PATCH, _PATCH), padding=0)
     x = transpose(plan, "features/features.0", x, (0, 2, 3, 1))
     x = layer_norm(plan, "features/features.0/features.0.2", x, epsilon=_EPSILON)
@@ -99,11 +99,13 @@ def _attention(plan: Blueprint, at: str, x: Value, shift: int, *, packed: bool) 
     tokens = reshape(plan, at, tiles, (windows, _TOKENS, features))
     query, key, value = query_key_value(plan, at, tokens, heads, packed=packed)
     scale = 1 / sqrt(_HEAD_SIZE)
-    query = binary(plan, "Mul", at, query, plan.literal(at, scale, Kind.FLOAT), rms=scale)
+    query = binary(plan, "Mul", at, query, plan.literal(at, scale, ValueKind.FLOAT), rms=scale)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
-    scores = add(plan, at, scores, Weight(f"{at}/relative_position", (1, heads, _TOKENS, _TOKENS), Role.TENSOR, 0.1))
+    scores = add(
+        plan, at, scores, Weight(f"{at}/relative_position", (1, heads, _TOKENS, _TOKENS), OperandRole.TENSOR, 0.1)
+    )
     if shift:
-        apart = plan.literal(at, _mask(rows, columns, shift)[None, :, None], Kind.FLOAT)
+        apart = plan.literal(at, _mask(rows, columns, shift)[None, :, None], ValueKind.FLOAT)
         scores = reshape(plan, at, scores, (batch, windows // batch, heads, _TOKENS, _TOKENS))
         scores = binary(plan, "Add", at, scores, apart)
         scores = reshape(plan, at, scores, (windows, heads, _TOKENS, _TOKENS))

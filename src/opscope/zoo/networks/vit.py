@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..blueprint import Blueprint, Kind, Role, Value, Weight
+from ..blueprint import Blueprint, OperandRole, Value, ValueKind, Weight
 from ..image_layers import conv, dense
-from ..network import Network, Option, Settings
+from ..network import Network, Option, Settings, image_input
 from ..tensor_layers import (
     add,
     attend,
@@ -43,7 +43,7 @@ def build(plan: Blueprint, settings: Settings) -> None:
     size, patch, hidden, heads = (settings.number(name) for name in ("size", "patch", "hidden", "heads"))
     settings.require(size % patch == 0, f"size {size} over patches of {patch}", "a multiple of patch")
     settings.require(hidden % heads == 0, f"hidden {hidden} over {heads} heads", "a multiple of heads")
-    image = plan.input("input", (settings.batch, 3, size, size))
+    image = image_input(plan, settings)
     x = _tokens(plan, image, patch, hidden)
     for layer in range(settings.number("layers")):
         at = f"blocks/blocks.{layer}"
@@ -61,9 +61,9 @@ def _tokens(plan: Blueprint, image: Value, patch: int, hidden: int) -> Value:
     batch, _, rows, columns = x.shape
     x = reshape(plan, "patch_embed", x, (batch, hidden, rows * columns))
     x = transpose(plan, "patch_embed", x, (0, 2, 1))
-    token = expand(plan, "", Weight("cls_token", (1, 1, hidden), Role.TENSOR, 1.0), (batch, 1, hidden))
+    token = expand(plan, "", Weight("cls_token", (1, 1, hidden), OperandRole.TENSOR, 1.0), (batch, 1, hidden))
     x = concat(plan, "", [token, x], axis=1)
-    return add(plan, "", x, Weight("pos_embed", (1, *x.shape[1:]), Role.TENSOR, 1.0))
+    return add(plan, "", x, Weight("pos_embed", (1, *x.shape[1:]), OperandRole.TENSOR, 1.0))
 
 
 def _attention(plan: Blueprint, at: str, x: Value, heads: int, form: str) -> Value:
@@ -73,7 +73,7 @@ def _attention(plan: Blueprint, at: str, x: Value, heads: int, form: str) -> Val
     else:
         query, key, value = query_key_value(plan, at, x, heads, packed=form == "timm")
     scale = 1 / sqrt(hidden // heads)
-    query = binary(plan, "Mul", at, query, plan.literal(at, scale, Kind.FLOAT), rms=scale)
+    query = binary(plan, "Mul", at, query, plan.literal(at, scale, ValueKind.FLOAT), rms=scale)
     scores = matmul(plan, at, query, transpose(plan, at, key, (0, 1, 3, 2)), rms=1.0)
     mixed = attend(plan, at, softmax(plan, at, scores, keys=length), value)
     mixed = reshape(plan, at, transpose(plan, at, mixed, (0, 2, 1, 3)), (batch, length, hidden))

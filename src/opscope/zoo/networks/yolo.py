@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, log, sqrt
 
-from ..blueprint import Blueprint, Kind, Value
+from ..blueprint import Blueprint, Value, ValueKind
 from ..image_layers import add, conv, corners, join, pool, resize, split
 from ..network import Network, Option, Settings, divisible
 from ..tensor_layers import attend, binary, matmul, reshape, softmax, transpose
@@ -311,7 +311,7 @@ def _attention(layers: _Layers, at: str, x: Value) -> Value:
     joint = reshape(plan, at, joint, (batch, heads, 2 * key_size + size, places))
     query, key, value = split(plan, at, joint, (key_size, key_size, size), axis=2)
     scores = matmul(plan, at, transpose(plan, at, query, (0, 1, 3, 2)), key, rms=sqrt(key_size))
-    scores = binary(plan, "Mul", at, scores, plan.literal(at, 1 / sqrt(key_size), Kind.FLOAT))
+    scores = binary(plan, "Mul", at, scores, plan.literal(at, 1 / sqrt(key_size), ValueKind.FLOAT))
     shares = transpose(plan, at, softmax(plan, at, scores, keys=places), (0, 1, 3, 2))
     mixed = reshape(plan, at, attend(plan, at, value, shares), x.shape)
     position = layers.plain(f"{at}/pe", reshape(plan, at, value, x.shape), channels, 3, groups=channels)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from opscope import cli
-from opscope.plugins.qnn.compilation import compile_model
+from opscope.plugins.qnn.compilation import compile_model, graph_of_model
 from opscope.plugins.qnn.hexagon import MB, hexagon_of
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import profile_model
@@ -27,7 +27,7 @@ WITH_MODEL = [soc for soc in SOCS if soc.has_model]
 @pytest.mark.parametrize("soc", WITH_MODEL, ids=lambda soc: soc.label)
 def test_figures_of_parts_with_a_model_are_those_that_the_model_prints(soc: Soc, tmp_path: Path) -> None:
     model = convnet(tmp_path / "small.onnx")
-    (graph,) = compile_model(model, HtpOptions(soc, precision="w8a8"), shapes={}).graphs
+    (graph,) = compile_model(model, HtpOptions(soc, precision="w8a8"), graph_of_model(model, {})).graphs
     assert graph.timeline is not None
     settings = {key: value for key, value in graph.timeline.settings.items() if isinstance(value, int | float)}
     hexagon = hexagon_of(soc)
@@ -45,7 +45,7 @@ def test_figures_of_parts_with_a_model_are_those_that_the_model_prints(soc: Soc,
 def test_a_phone_has_its_own_facts_and_times_of_its_neighbour(tmp_path: Path) -> None:
     model = convnet(tmp_path / "small.onnx")
     phone = profile_model(model, HtpOptions.of({"soc": "Snapdragon 8 Gen 3", "proxy": True}), shapes={})
-    (own,) = compile_model(model, HtpOptions(find_soc("57")), shapes={}).graphs
+    (own,) = compile_model(model, HtpOptions(find_soc("57")), graph_of_model(model, {})).graphs
     assert own.timeline is None
     assert (phone.machine["id"], phone.provenance) == (57, "estimated")
     assert phone.basis == "vendor-model of SA8255, scaled"

@@ -10,7 +10,7 @@ import numpy as np
 from opscope.plugins.qnn.compilation import Compilation, read_graphs
 from opscope.plugins.qnn.importers.log import read_log
 from opscope.plugins.qnn.importers.op_trace import read_op_trace
-from opscope.plugins.qnn.importers.schematic import Schematic, Step
+from opscope.plugins.qnn.importers.schematic import ScheduledOp, Schematic
 from opscope.plugins.qnn.importers.timeline import WORK, Thread, Timeline
 from opscope.plugins.qnn.options import HtpOptions
 from opscope.plugins.qnn.profile import assemble
@@ -62,5 +62,7 @@ def timeline(*rows: tuple[int, str, int, int, bool], engines: tuple[int, ...] = 
 
 def schematic(*steps: tuple[int, int, tuple[int, ...]]) -> Schematic:
     """Rows of number, op id, and the numbers that it waits for."""
-    made = tuple(Step(number, op, f"op{number}", place, after) for place, (number, op, after) in enumerate(steps))
+    made = tuple(
+        ScheduledOp(number, op, f"op{number}", place, after) for place, (number, op, after) in enumerate(steps)
+    )
     return Schematic("g", {}, {}, {}, (), {}, made, ())

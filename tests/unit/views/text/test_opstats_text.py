@@ -11,6 +11,7 @@ import pytest
 from opscope.analysis.totals.summarise import summarise_device
 from opscope.analysis.totals.work import InferenceWork, ProgramIndex
 from opscope.core.errors import CaptureError
+from opscope.machine.catalogue import load
 from opscope.options import CompileOptions, options_of
 from opscope.plugins.qaic.summary_text import read_opstats_text
 from opscope.program.program import Group, MemoryInfo, StatsOptions
@@ -116,7 +117,7 @@ def test_each_level_prints_what_it_has_and_says_what_is_missing(level: int, has:
 
 @pytest.mark.parametrize(("target", "memory"), [("aic100-ultra", "TCM"), ("torq-sl2610", "VTCM")])
 def test_memories_are_spelled_as_by_the_vendor_of_the_target_alone(target: str, memory: str) -> None:
-    text = rendered(replace(summary_of(), target=target))
+    text = rendered(replace(summary_of(), words=load(target).words))
     assert f"elementadd HVX {memory} (float16)" in text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from opscope.recording.host_times import HostTimes, Metric, RunStatistics
+from opscope.recording.host_times import HostMetric, HostTimes, RunStatistics
 from opscope.views.text.latency_csv import LatencyCsv
 from opscope.views.text.run_stdout import HostStages, RunStdout
 from support.recording.run_build import STATS_HZ, program_of, rows_of
@@ -36,9 +36,9 @@ def latency_lines(level: int) -> list[str]:
 
 def test_the_statistics_of_the_published_run_come_out_as_published() -> None:
     metrics = (
-        Metric("ExecTimeUs", 22861.091, 22236.458, 31251.875, 513.795),
-        Metric("InputWaitTimeUs", 6980.003, 617.552, 3290982.552, 134573.376),
-        Metric("OutputWaitTimeUs", 0.138, 0.104, 2.083, 0.115),
+        HostMetric("ExecTimeUs", 22861.091, 22236.458, 31251.875, 513.795),
+        HostMetric("InputWaitTimeUs", 6980.003, 617.552, 3290982.552, 134573.376),
+        HostMetric("OutputWaitTimeUs", 0.138, 0.104, 2.083, 0.115),
     )
     out = StringIO()
     RunStdout().render(RunStatistics("aic100-std", 4816, 20_022_021_000, 8, metrics), out)
@@ -47,7 +47,7 @@ def test_the_statistics_of_the_published_run_come_out_as_published() -> None:
 
 def test_an_unknown_metric_is_not_a_zero() -> None:
     out = StringIO()
-    RunStdout().render(RunStatistics("t", 1, 1000, 1, (Metric("ExecTimeUs", None, None, None, None),)), out)
+    RunStdout().render(RunStatistics("t", 1, 1000, 1, (HostMetric("ExecTimeUs", None, None, None, None),)), out)
     assert "ExecTimeUs,      N/A,           N/A,           N/A,           N/A            \n" in out.getvalue()
 
 

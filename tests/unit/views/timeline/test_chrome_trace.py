@@ -12,6 +12,7 @@ from opscope.analysis.totals.summarise import timeline
 from opscope.analysis.totals.work import InferenceWork
 from opscope.core.meaning import Direction
 from opscope.decode import Barriers, Threads, merge_traces
+from opscope.machine.catalogue import words_of
 from opscope.program.program import Detail, Operand
 from opscope.recording.trace import Trace
 from opscope.views.timeline.chrome_trace import ChromeTrace
@@ -75,11 +76,9 @@ def test_an_op_says_everything_that_is_known_of_it() -> None:
     ("target", "category", "memory"),
     [("aic100-std", "aic", "TCM"), ("torq-sl2610", "op", "VTCM"), ("a-chip-of-mine", "op", "VTCM")],
 )
-def test_category_and_memories_are_in_the_words_of_the_plug_in_that_the_target_is_from(
-    target: str, category: str, memory: str
-) -> None:
+def test_category_and_memories_are_in_the_words_of_the_target(target: str, category: str, memory: str) -> None:
     profile = small()
-    profile = replace(profile, program=replace(profile.program, target=target))
+    profile = replace(profile, program=replace(profile.program, words=words_of(None, target)))
     spans = [event for event in events_of(profile) if event["ph"] == "X"]
     assert {event["cat"] for event in spans} == {category}
     told = {event["args"]["opMemory"] for event in spans if "opMemory" in event["args"]}  # type: ignore[index, operator]

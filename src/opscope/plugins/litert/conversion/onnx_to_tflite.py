@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ....backends.process import Ended, run_worker
 from ....backends.worker import RefusedError
 from ....conversion.check import plain_name
-from ....conversion.steps import FileToConvert, Made, Moved
+from ....conversion.steps import FileToConvert, Made, MovedInput
 from ....core.errors import ModelError, UsageError, printable
 from ....core.random_arrays import Port
 from ....quantization.copies import load_fixed
@@ -83,11 +83,11 @@ def _channels_last(graph: onnx.GraphProto, port: Port) -> tuple[int, ...] | None
     return None
 
 
-def _inputs(work: FileToConvert, moved: Mapping[str, tuple[int, ...]], found: object) -> dict[str, Moved]:
+def _inputs(work: FileToConvert, moved: Mapping[str, tuple[int, ...]], found: object) -> dict[str, MovedInput]:
     """Every input by its name in the model; one that has another shape than it should is a mistake of the tool."""
     ports = {str(name): tuple(shape) for name, shape in found}  # type: ignore[attr-defined]
     plain = {plain_name(name): name for name in ports}
-    inputs: dict[str, Moved] = {}
+    inputs: dict[str, MovedInput] = {}
     for name, _, shape in work.inputs:
         there = plain.get(plain_name(name))
         if there is None:  # the tool leaves out inputs that no op reads
@@ -102,7 +102,7 @@ def _inputs(work: FileToConvert, moved: Mapping[str, tuple[int, ...]], found: ob
                 "",
                 f"onnx2tf makes input {printable(name)} {list(ports[there])}; expected {list(wanted)}",
             )
-        inputs[name] = Moved(there, axes)
+        inputs[name] = MovedInput(there, axes)
     return inputs
 
 

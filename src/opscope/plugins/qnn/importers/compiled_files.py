@@ -26,7 +26,7 @@ from .device_files import TARGET, TOOL
 from .events import FINALIZE, Message, node_times, plain_name
 from .log import Log
 from .op_trace import MappedOp, OpTrace, read_op_trace
-from .schematic import OP_MASK, CompiledOp, Moved, Schematic, Step, read_schematic
+from .schematic import OP_MASK, CompiledOp, OpBytes, ScheduledOp, Schematic, read_schematic
 from .timeline import DMA, ENGINES, HMX, SCALAR, Timeline, read_timeline
 
 OP_TRACE = "qnn_op_trace.json"
@@ -236,7 +236,7 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
     columns = ["id", "engine", "kernel", "dram_read", "dram_write", "vtcm_read", "vtcm_write"]
     ops: dict[int, CompiledOp] = {}
     flags: dict[int, tuple[str, ...]] = {}
-    moved: list[Moved] = []
+    moved: list[OpBytes] = []
     kernels: dict[int, Counter[tuple[bool, bool, str]]] = {}
     length = (work["end"] - work["start"]).tolist()
     for (op, engine, kernel, read, write, near_read, near_write), cycles in zip(
@@ -246,7 +246,7 @@ def _schematic_of(graph: str, timeline: Timeline, names: Mapping[int, str]) -> S
         is_copy = ENGINES[engine] == DMA
         ops[op] = CompiledOp(op, f"q::{name}", (_CONSTANT.id,) if is_copy else (), "", ())
         flags[op] = _FLAGS.get(ENGINES[engine], ())
-        moved.append(Moved(op, read, write, near_read, near_write, is_copy))
+        moved.append(OpBytes(op, read, write, near_read, near_write, is_copy))
         rank = ENGINES[engine] == HMX, ENGINES[engine] != DMA, name
         kernels.setdefault(op & OP_MASK, Counter())[rank] += cycles
     shown = {op: names.get(op) or f"{_main_kernel(found)} OpId_{op}" for op, found in sorted(kernels.items())}
@@ -268,7 +268,7 @@ def _main_kernel(kernels: Mapping[tuple[bool, bool, str], int]) -> str:
     return max(kernels, key=lambda kernel: (kernel[0], kernel[1], kernels[kernel], kernel[2]))[2]
 
 
-def _steps(timeline: Timeline) -> Iterator[Step]:
+def _steps(timeline: Timeline) -> Iterator[ScheduledOp]:
     """A step per op; one in which the foreground thread waits follows the work that it waits for.
 
     A wait names the kernel and the op, and is of its own number: it is for the last such work that began before it.
@@ -286,4 +286,4 @@ def _steps(timeline: Timeline) -> Iterator[Step]:
         seen[op] = len(seen)
         cause = begun.get(key) if keeps and word.endswith(("sync", "validate")) else None
         after = (seen[cause],) if cause is not None and cause in seen and cause != op else ()
-        yield Step(seen[op], op, f"q::{waited}".replace("q::@", "@"), place, after)
+        yield ScheduledOp(seen[op], op, f"q::{waited}".replace("q::@", "@"), place, after)

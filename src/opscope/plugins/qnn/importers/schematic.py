@@ -55,7 +55,7 @@ class CompiledOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class OpBytes:
     """Bytes that one op reads and writes."""
 
     id: int
@@ -76,7 +76,7 @@ class Traffic(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScheduledOp:
     """An op in the scheduler's list."""
 
     number: int
@@ -104,9 +104,9 @@ class Schematic:
     names: dict[int, str]  # op of the graph before compilation → its name
     before: dict[int, CompiledOp]  # the graph as the compiler got it
     ops: dict[int, CompiledOp]
-    moved: tuple[Moved, ...]
+    moved: tuple[OpBytes, ...]
     flags: dict[int, tuple[str, ...]]
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduledOp, ...]
     memory: tuple[MemoryGroup, ...]
     vtcm_top: int | None = None  # the highest address of VTCM that a block takes
 
@@ -128,7 +128,7 @@ class Schematic:
         known = self.ops.get(op)
         return (known.operation if known else self._scheduled.get(op, "")).removeprefix("q::")
 
-    def traffic_of(self, row: Moved) -> Traffic:
+    def traffic_of(self, row: OpBytes) -> Traffic:
         """Of a row that reads or writes DDR."""
         operation, op = self.operation_of(row.id), self.ops.get(row.id)
         if operation in (SPILL, FILL):
@@ -170,7 +170,7 @@ def _schematic(graph: str, section: Mapping[str, str]) -> Schematic:
         before={op.id: op for op in _ops(section.get("graph_before_optimization", ""))},
         ops={op.id: op for op in _ops(section.get("graph_after_optimization", ""))},
         moved=tuple(
-            Moved(int(op, 16), _size(read), _size(write), _size(near_read), _size(near_write), is_dma == "1")
+            OpBytes(int(op, 16), _size(read), _size(write), _size(near_read), _size(near_write), is_dma == "1")
             for op, read, write, near_read, near_write, is_dma in _MOVED.findall(
                 section.get("bandwidth_information", "")
             )
@@ -237,11 +237,11 @@ def _ops(text: str) -> Iterator[CompiledOp]:
         )
 
 
-def _steps(text: str) -> Iterator[Step]:
+def _steps(text: str) -> Iterator[ScheduledOp]:
     """The scheduler's list: `'#7': opdesc( 0x1a, "q::Conv", ptr=…, runlist_pos = 3 … csts_in = (#2, #5)`."""
     for head, end in _blocks(_STEP, text):
         before = _BEFORE.search(text, head.end(), end)
-        yield Step(
+        yield ScheduledOp(
             int(head[1]),
             int(head[2], 16),
             head[3],
@@ -250,7 +250,7 @@ def _steps(text: str) -> Iterator[Step]:
         )
 
 
-def _memory(text: str, steps: tuple[Step, ...]) -> Iterator[MemoryGroup]:
+def _memory(text: str, steps: tuple[ScheduledOp, ...]) -> Iterator[MemoryGroup]:
     """Memory groups: `'mg4': memgroup(bytes=2048, is_tcm=True, gen_op = '#7' … connected_ops = ('#9', '#11')`.
 
     A group lives from the first to the last of the steps that fill or use it, by their places in the run list.

@@ -6,11 +6,10 @@ kernels of the timeline are those of the neighbour.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, log, log2, sqrt
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from ....program.program import NO_OP
 from ....recording.recording import KernelTotal, Metric, OpRecord, Placed, Recording
 from ..attribution import Attribution
 from ..causes import causes_of
-from ..compilation import Compilation, CompiledGraph, compile_model
+from ..compilation import Compilation, CompiledGraph
 from ..details import PARTS, parts_of
 from ..hexagon import hexagon_of, scaling_spread
 from ..importers.events import Event, Message
@@ -77,7 +76,7 @@ def nearest(soc: Soc, among: Sequence[Soc] = SOCS) -> tuple[Soc, ...]:
 
 
 def find_neighbour(
-    model: Path, options: HtpOptions, facts: Recording, *, shapes: Mapping[str, tuple[int, ...]]
+    options: HtpOptions, facts: Recording, compiled: Callable[[HtpOptions], Compilation]
 ) -> Neighbour | None:
     """The nearest part whose compilation cuts the model as that of the part itself; None: there is none."""
     on_cpu = {op.name for op in facts.placed(Placed.CPU)}
@@ -85,7 +84,7 @@ def find_neighbour(
         own = options.vtcm_mb or options.soc.vtcm_mb
         chosen = replace(options, soc=soc, vtcm_mb=own if own < soc.vtcm_mb else None)
         try:
-            found = compile_model(model, chosen, shapes=shapes)
+            found = compiled(chosen)
         except ModelError:  # it may take other types and ops than the part itself
             continue
         alike = len(found.graphs) == len(parts_of(facts)) and {op.name for op in found.op_trace.refused} == on_cpu

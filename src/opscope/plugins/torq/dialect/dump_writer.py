@@ -15,7 +15,7 @@ from pathlib import Path
 from .... import __version__
 from ....core.errors import UsageError
 from ....core.files import write_bytes
-from ....program.sequence import Job, Step, Task, Unit
+from ....program.sequence import SequencerJob, SequencerStep, SequencerTask, Unit
 from .sequenced import Scheduled
 from .tables import dispatch_name, job_location, start_action, step_cycles, step_location
 
@@ -103,7 +103,7 @@ class ExecutableTargets:
     def lram(self) -> str:
         return f'memref<{self.scheduled.program.metrics.local_bytes[0]}xi8, "lram">'
 
-    def _call_lines(self, job: Job, begin: int, end: int) -> Iterator[str]:
+    def _call_lines(self, job: SequencerJob, begin: int, end: int) -> Iterator[str]:
         """Start of a job and the wait for it, with the cycles at which they are expected."""
         names, types = self._arguments(job)
         place = f'"torq-start-time-cycles" = {begin} : i64, "torq-end-time-cycles" = {end} : i64'
@@ -122,11 +122,11 @@ class ExecutableTargets:
 
     # -- programs of slices and of the CSS
 
-    def _key(self, step: Step) -> tuple[int, int, int, int]:
+    def _key(self, step: SequencerStep) -> tuple[int, int, int, int]:
         row = self.scheduled.program.commands[step.command]
         return int(row["op"]), int(row["kind"]), int(row["cycles"]), int(row["out_bytes"])
 
-    def _code(self, step: Step) -> _Code:
+    def _code(self, step: SequencerStep) -> _Code:
         key = self._key(step)
         if key not in self.codes:
             kind, executor = self.scheduled.program.kinds[key[1]], _ENGINES[step.unit]
@@ -167,7 +167,7 @@ class ExecutableTargets:
 
     # -- NSS programs
 
-    def _arguments(self, job: Job) -> tuple[list[str], list[str]]:
+    def _arguments(self, job: SequencerJob) -> tuple[list[str], list[str]]:
         """Names and types of what a job is given: invocations with their code, and the memories."""
         steps = [step for task in job.tasks for step in task.steps if not step.waits and step.unit in _ENGINES]
         used = {code.number: code for code in map(self._code, steps)}
@@ -177,7 +177,7 @@ class ExecutableTargets:
             types += [f"!torq_hl.invocation<{code.executor}>", _CODE]
         return [*names, "xram", "lram", "dtcm"], [*types, _XRAM, self.lram, _DTCM]
 
-    def _job_lines(self, job: Job, clock: float, end: float | None) -> tuple[list[str], float]:
+    def _job_lines(self, job: SequencerJob, clock: float, end: float | None) -> tuple[list[str], float]:
         """The program of one job, task by task, and the cycle at which it ends."""
         names, types = self._arguments(job)
         location, number = job_location(self.scheduled.program, job), job.number
@@ -197,13 +197,13 @@ class ExecutableTargets:
         ]
         return lines, clock
 
-    def _task_end(self, task: Task, clock: float) -> float:
+    def _task_end(self, task: SequencerTask, clock: float) -> float:
         """A start is over when the sequencer goes on; a wait, when what needed it begins."""
         times = self.scheduled.timeline
         ends = (times.start[s.issued_by] if s.waits else times.issue_end[s.issued_by] for s in task.steps)
         return max(clock, *map(float, ends))
 
-    def _task_lines(self, task: Task, start: float, end: float) -> Iterator[str]:
+    def _task_lines(self, task: SequencerTask, start: float, end: float) -> Iterator[str]:
         yield '  "torq_hw.nss_task"() ({'
         for step in task.steps:
             yield from (f"    {line}" for line in self._step_lines(step))
@@ -213,7 +213,7 @@ class ExecutableTargets:
             f'"torq-end-time-cycles" = {round(end)} : i64}} : () -> () {location}'
         )
 
-    def _step_lines(self, step: Step) -> Iterator[str]:
+    def _step_lines(self, step: SequencerStep) -> Iterator[str]:
         """A step in the operation of its unit: DMA, engine, or a wait."""
         program, command = self.scheduled.program, step.command
         location = step_location(program, step)
@@ -231,7 +231,7 @@ class ExecutableTargets:
                 ends = ("%b_lram, %b_dtcm", f"{self.lram}, {_DTCM}")
             yield f'"torq_hw.cdma_start"({ends[0]}) {{bytes = {size} : i64, {takes}}} : ({ends[1]}) -> () {location}'
 
-    def _dma_lines(self, name: str, step: Step, size: int, takes: str, location: str) -> Iterator[str]:
+    def _dma_lines(self, name: str, step: SequencerStep, size: int, takes: str, location: str) -> Iterator[str]:
         if step.waits:
             yield f'"torq_hw.{name}_wait"() : () -> () {location}'
             return
@@ -246,7 +246,7 @@ class ExecutableTargets:
         )
         yield f'"torq_hw.{name}_start"() {{{takes}}} : () -> () {location}'
 
-    def _engine_line(self, step: Step, takes: str, location: str) -> str:
+    def _engine_line(self, step: SequencerStep, takes: str, location: str) -> str:
         executor = _ENGINES[step.unit]
         own = f"id = {step.number} : index" if step.unit is Unit.COMPUTE else ""
         if step.waits:

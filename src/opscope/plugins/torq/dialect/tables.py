@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor
 
 from ....program.program import NO_ROUTE, Program
-from ....program.sequence import Job, Step, Unit
+from ....program.sequence import SequencerJob, SequencerStep, Unit
 from .sequenced import Ran, Scheduled, fused_location
 
 VERSIONS = ("A", "B", "C")
@@ -50,11 +50,11 @@ def dispatch_name(program: Program) -> str:
     return f"{plain or 'main'}_dispatch_0"
 
 
-def step_location(program: Program, step: Step) -> str:
+def step_location(program: Program, step: SequencerStep) -> str:
     return program.ops[step.op].location if 0 <= step.op < len(program.ops) else "loc(unknown)"
 
 
-def job_location(program: Program, job: Job) -> str:
+def job_location(program: Program, job: SequencerJob) -> str:
     return fused_location([program.ops[op].location for op in job.ops if op < len(program.ops)])
 
 
@@ -63,7 +63,7 @@ def quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n') else text
 
 
-def step_cycles(program: Program, step: Step) -> int:
+def step_cycles(program: Program, step: SequencerStep) -> int:
     """What a start takes: a transfer, its bytes at the route's rate, rounded up as the vendor does."""
     row = program.commands[step.command]
     if row["route"] == NO_ROUTE:
@@ -86,7 +86,7 @@ def _compile_rows(scheduled: Scheduled, version: str) -> Iterator[str]:
             yield _compile_row(scheduled, version, number, task.number, step)
 
 
-def _compile_row(scheduled: Scheduled, version: str, number: int, task: int, step: Step) -> str:
+def _compile_row(scheduled: Scheduled, version: str, number: int, task: int, step: SequencerStep) -> str:
     program, command = scheduled.program, step.command
     start = round(scheduled.timeline.start[command])
     end = start + step_cycles(program, step)
@@ -100,7 +100,7 @@ def _compile_row(scheduled: Scheduled, version: str, number: int, task: int, ste
     return f"{row},{size}" if version == "B" and size else row
 
 
-def _identity(step: Step, number: int, version: str) -> str:
+def _identity(step: SequencerStep, number: int, version: str) -> str:
     if step.unit in _PREFIXES:
         return f"{_PREFIXES[step.unit]}{number}"
     if step.unit is Unit.APART:
@@ -163,6 +163,6 @@ def _host_rows(ran: Ran) -> Iterator[tuple[str, int, int, int, str]]:
     yield from scope(1, end, ["HAL_CALL_END"], "__HAL_QUEUE_EXECUTE__")
 
 
-def start_action(job: Job | int) -> int:
+def start_action(job: SequencerJob | int) -> int:
     """Number of the action that starts a job; its wait is the next one. Action 0 allocates, the last one releases."""
     return 1 + 2 * (job if isinstance(job, int) else job.number)

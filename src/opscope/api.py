@@ -236,7 +236,7 @@ def profile(
         options = (
             chosen(ProfileOptions, options, named)
             if isinstance(options, ProfileOptions)
-            else {**(options or {}), **named}
+            else {**(options or {}), **{name.replace("_", "-"): value for name, value in named.items()}}
         )
     recorded = profile_by(
         backend,

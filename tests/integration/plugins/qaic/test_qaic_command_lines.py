@@ -173,6 +173,18 @@ def test_inputs_that_no_specialization_is_for_are_told_with_those_there_are(
     assert "fit none of 2 specializations; expected x 1x64x32; or x 4x1x32\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flag", ["-i=x.raw", "-i=x.npy", "--aic-batch-json-input=list.json"])
+def test_a_file_of_inputs_that_is_not_there_is_named(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    built, (name, _, file) = specialized(product, tmp_path), flag.partition("=")
+    entry = {"path": "x.raw", "map-to": "x", "dims": [1, 64, 32]}
+    (tmp_path / "list.json").write_text(json.dumps({"IO-files": [[entry]]}), encoding="utf-8")
+    assert run("qaic-runner", "-t", built, f"{name}={tmp_path / file}", f"--write-output-dir={tmp_path}") == 2
+    missing = tmp_path / (file if file != "list.json" else "x.raw")
+    assert f"opscope: {missing}: cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
 def test_buffers_of_any_specialization_are_decoded_with_the_first_program(
     product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -244,6 +244,17 @@ def test_state_that_an_output_gives_back_stays_on_the_device(
     assert (np.load(tmp_path / "output-y.npy") == 2).all()
 
 
+def test_notes_on_a_program_name_the_compilers_flags_in_the_runner_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = graph([helper.make_node("Relu", ["x"], ["y"])], [value("x", ["n", 256])], [value("y", ["n", 256])])
+    built = tmp_path / "b"
+    assert run("qaic-compile", f"-model={save(tmp_path, model(body))}", f"-aic-binary-dir={built}") == 0
+    assert run("qaic-runner", "-t", built, "-n", 1) == 0
+    note = "note: batch is open in the file; read at batch 1, -batchsize=N for another\n"
+    assert capsys.readouterr().err.count(note) == 2
+
+
 def test_outputs_are_those_of_the_given_input(
     product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

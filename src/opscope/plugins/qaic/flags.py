@@ -64,7 +64,7 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("shape",), "shapes"),  # ours: NAME=1x3x224x224, for dimensions without a name
     Flag(("convert-to-fp16",), "half", _SWITCH),
     Flag(("target",), "target"),  # ours: a name of the catalogue or a TOML file
-    Flag(("aic-profiling-type", "aic-profiling-format"), "profiling", note="profiling compiled in: stats level 70"),
+    Flag(("aic-profiling-type", "aic-profiling-format"), "profiling"),
     Flag(("aic-hw",), "", _SWITCH),
     Flag(("compile-only",), "", _SWITCH),
     Flag(("aic-hw-version",), "", note="accepted; the target says which hardware (-target=NAME)"),
@@ -184,9 +184,10 @@ def compile_call(words: Sequence[str], *, tool: str = COMPILER) -> CompileCall |
 
 def call_of(found: ParsedFlags, *, tool: str = COMPILER) -> CompileCall:
     """What the words of the compiler ask for; that of old records nothing unless it is asked to."""
-    level = found.number("stats_level", least=0)
+    level, profiles = found.number("stats_level", least=0), _profiles(found, "profiling")
     if level is None:
-        level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL if tool == COMPILER else 0
+        level = OP_LEVEL if profiles else THREAD_LEVEL if tool == COMPILER else 0
+        found.notes += [f"{found.spelt['profiling']}: stats level {level} is compiled in"] if profiles else []
     partition = _partition(found)
     symbols = _symbols(found) | _shapes(found)
     half = found.on("half")
@@ -311,9 +312,7 @@ def _run_options(found: ParsedFlags, *, saves: bool) -> RunOptions:
         activations=found.number("activations") or 1,
         set_size=found.number("set_size") or 10,
         threads=found.number("threads") or 4,
-        profile=tuple(
-            dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
-        ),
+        profile=_profiles(found, "profile"),
         out_dir=Path(found.last("out_dir") or "."),
         num_samples=found.number("num_samples") or 1,
         start_iter=found.number("start_iter", least=0) or 0,
@@ -397,12 +396,14 @@ def _needed(found: ParsedFlags, parameter: str, tool: str, flag: str) -> str:
     return value
 
 
-def _profile(name: str) -> str:
-    if name not in _PROFILES:
-        raise UsageError(
-            f"--aic-profiling-type={printable(name)}: not known; expected one of {', '.join(dict.fromkeys(_PROFILES))}"
-        )
-    return _PROFILES[name]
+def _profiles(found: ParsedFlags, parameter: str) -> tuple[str, ...]:
+    """What is to be written, in our words; a flag may be repeated, and have a list."""
+    names = [name for text in found.values.get(parameter, []) for name in text.split(",")]
+    for name in names:
+        if name not in _PROFILES:
+            flag = f"{found.spelt[parameter]}={printable(name)}"
+            raise UsageError(f"{flag}: not known; expected one of {', '.join(_PROFILES)}")
+    return tuple(dict.fromkeys(_PROFILES[name] for name in names))
 
 
 def _symbols(found: ParsedFlags) -> dict[str, tuple[int, ...]]:

@@ -95,18 +95,19 @@ def report_compiled(
         write_result(lambda out: TimelineCsv().render(program, start, end, out), timeline)
 
 
-def report_outcome(outcome: RunOutcome) -> int:
-    """Print what a run comes to; 130 when it was interrupted."""
+def report_outcome(outcome: RunOutcome, *, spelling: Mapping[str, str] | None = None) -> int:
+    """Print what a run comes to, notes in words of `spelling`, ours → theirs; 130 when it was interrupted."""
     from ..recording.unknown import unknown_of
     from ..views.text.columns import unknown_lines
     from ..views.text.run_stdout import RunStdout
+    from .vendor_flags import respelt
 
     RunStdout().render(outcome.statistics, sys.stdout)
     for line in unknown_lines(unknown_of(outcome.program.ops), len(outcome.program.ops)):
         print(line)
     sys.stdout.flush()
     for note in outcome.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {respelt(note, spelling or {})}", file=sys.stderr)
     for path in outcome.written:
         print(f"wrote {path}", file=sys.stderr)
     if outcome.interrupted:

@@ -59,22 +59,23 @@ class ParsedFlags:
     def on(self, parameter: str) -> bool:
         return self.last(parameter) == "true"
 
-    def number(self, parameter: str, flag: str, *, least: int = 1) -> int | None:
-        """Return an integer; an error names the vendor's flag."""
+    def number(self, parameter: str, *, least: int = 1) -> int | None:
+        """Return an integer; an error names the flag as it was given."""
         text = self.last(parameter)
         if text is None:
             return None
         if not text.isdecimal() or int(text) < least:
-            raise UsageError(f"{flag}={printable(text)}: expected a whole number of at least {least}")
+            flag = f"{self.spelt[parameter]}={printable(text)}"
+            raise UsageError(f"{flag}: expected a whole number of at least {least}")
         return int(text)
 
-    def seconds(self, parameter: str, flag: str) -> float | None:
+    def seconds(self, parameter: str) -> float | None:
         """Return a number with an optional decimal point."""
         text = self.last(parameter)
         try:
             value = None if text is None else float(text)
         except ValueError:
-            raise UsageError(f"{flag}={printable(text or '')}: expected a number") from None
+            raise UsageError(f"{self.spelt[parameter]}={printable(text or '')}: expected a number") from None
         return value
 
 
@@ -102,6 +103,7 @@ def read_words(tool: str, table: Sequence[Flag], words: Sequence[str], *, positi
             raise UsageError(f"{tool}: {printable(word)!r} is not a flag; expected flags such as {table[0].shown}")
         if name not in known and not equals and name[0] in known and len(name) > 1 and name[1:].isdecimal():
             name, equals, value = name[0], "=", name[1:]  # -a7
+            word = f"-{name}"
         flag = known.get(name)
         if flag is None:
             raise _unknown_flag(tool, word.partition("=")[0], list(known))

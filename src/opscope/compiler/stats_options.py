@@ -49,12 +49,12 @@ def stats_notes(options: CompileOptions, stats: StatsOptions) -> tuple[str, ...]
     """What the device records other than the number of the level lets expect."""
     asked, level = options.stats_level, stats.level
     notes = []
-    if asked != level:
-        notes.append(f"stats level {asked} records what level {level} does: {LEVELS[level]}")
     if level >= OP_PMU_LEVEL and not stats.events:
         notes.append(
             f"stats level {asked} without a PMU recipe or PMU events has nothing more to record than level {OP_LEVEL}"
         )
+    elif asked != level:
+        notes.append(f"stats level {asked} records what level {level} does: {LEVELS[level]}")
     unknown = [f"{n:X}" for n, counts in zip(stats.events, stats.event_counts, strict=True) if not counts]
     if unknown:
         notes.append(f"PMU events {', '.join(unknown)} are not simulated: they are N/A in summaries")

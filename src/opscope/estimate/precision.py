@@ -85,7 +85,7 @@ def with_precision(target: str | Path | Target, precision: str | None, *, kv_cac
 
 
 def _all_floats_as(label: str) -> dict[str, str]:
-    return {dtype.label: label for dtype in DType if dtype.is_float and dtype.bits and dtype.label != label}
+    return {dtype.label: label for dtype in DType if dtype.is_number and dtype.is_float and dtype.label != label}
 
 
 def _check(target: Target, precision: str) -> None:

@@ -92,7 +92,7 @@ def chosen_or_by_name(
 ) -> Options | Mapping[str, Named]:
     """Options of this kind with those that are given by name; of any other, all of them by name."""
     if options is None or isinstance(options, Mapping):
-        return {**(options or {}), **named}
+        return {**(options or {}), **{name.replace("_", "-"): value for name, value in named.items()}}
     return chosen(kind, options, named)
 
 

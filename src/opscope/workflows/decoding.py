@@ -413,7 +413,7 @@ def decode_everything(
         )
         written = [path for outcome in outcomes for path in outcome.written]
         if folder is not None and any(outcome.summary is not None for outcome in outcomes):
-            done, made = list(zip(outcomes, parts, strict=True)), decoder(programs[0], options)
+            done, made = _of_one_activation(outcomes, parts), decoder(programs[0], options)
             whole = _recorded(folder, programs[0], done, made, command, created)
             written.append(folder.path)
     finally:
@@ -427,6 +427,20 @@ def decode_everything(
         notes=(*beside, *dict.fromkeys(line for outcome in outcomes for line in outcome.notes)),
         recorded=whole,
     )
+
+
+def _of_one_activation(
+    outcomes: Sequence[SampleOutcome], parts: Sequence[Path | None]
+) -> list[tuple[SampleOutcome, Path | None]]:
+    """The samples that one run can hold, as `profile` does: those of the first activation, on its own lanes."""
+    decoded = [pair for pair in zip(outcomes, parts, strict=True) if pair[0].summary is not None]
+    first = min(outcome.activation for outcome, _ in decoded)
+    others = {outcome.activation for outcome, _ in decoded} - {first}
+    if others:
+        decoded[0][0].warnings.append(
+            f"the run holds activation {first} of {len(others) + 1}: a run is of one; --summary and --trace show all"
+        )
+    return [pair for pair in decoded if pair[0].activation == first]
 
 
 def _sort_foreign(samples: Sequence[Sample], outcomes: Sequence[SampleOutcome]) -> list[str]:
@@ -483,11 +497,7 @@ def _recorded(  # noqa: PLR0917 – as many as what a run is made of
 def _on_one_axis(
     done: Sequence[tuple[SampleOutcome, Path | None]], stats_hz: float
 ) -> tuple[list[Summary], list[tuple[Path, int]]]:
-    """Totals of every sample that was decoded, and its part with what to add to its times."""
-    origin = min(outcome.origin for outcome, _ in done if outcome.summary is not None)
-    summaries, parts = [], []
-    for outcome, part in done:
-        if outcome.summary is not None and part is not None:
-            summaries.append(outcome.summary)
-            parts.append((part, round((outcome.origin - origin) * 1e9 / stats_hz)))
-    return summaries, parts
+    """Totals of every sample, and its part with what to add to its times."""
+    origin = min(outcome.origin for outcome, _ in done)
+    parts = [(part, round((outcome.origin - origin) * 1e9 / stats_hz)) for outcome, part in done if part is not None]
+    return [outcome.summary for outcome, _ in done if outcome.summary is not None], parts

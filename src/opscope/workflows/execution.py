@@ -379,9 +379,10 @@ def _held_up(execution: Execution, times: HostTimes, sampling: Sampling) -> Iter
         last = len(times.of_activation(activation)) - options.set_size  # whoever comes back later asks for no other
         asking = (number for number, row in enumerate(rows) if row["inference"] < last)
         held.append(sum(decoding_ns(program, is_first=number == 0) for number in asking))
-    if max(held):
+    if longest := max(held):
         which = "the application" if options.set_size == 1 else f"one of {options.set_size} requests in flight"
-        yield (
-            f"opening the decoder and decoding on the host hold {which} up for {format_ns(max(held))}, which the "
-            "inferences per second count; raw_device_stats alone leaves it for later"
-        )
+        until = f"up for {format_ns(longest)}, which the inferences per second count"
+        if longest >= times.duration_ns:  # the others did what was left
+            until = f"until the run is over: for {format_ns(longest)}, which more inferences would wait for"
+        later = "raw_device_stats alone leaves it for later"
+        yield f"opening the decoder and decoding on the host hold {which} {until}; {later}"

@@ -37,14 +37,19 @@ def with_state(graph: Graph, program: Program, options: CompileOptions) -> Progr
 
 
 def state_of(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
-    """Inputs that hold a state, and outputs that hold it afterwards."""
-    cached = cached_tensors(graph)
-    by_name = {graph.tensors[t].name: t for t in graph.inputs}
-    given = {t for t in graph.outputs if graph.tensors[t].name.removesuffix(SUFFIX) != graph.tensors[t].name}
-    back = {t: by_name.get(graph.tensors[t].name.removesuffix(SUFFIX)) for t in given}
-    inputs = [t for t in graph.inputs if t in cached or t in back.values()]
-    outputs = [t for t in graph.outputs if t in cached or back.get(t) is not None]
-    return [graph.tensors[t] for t in inputs], [graph.tensors[t] for t in outputs]
+    """Inputs that hold a state, and outputs that hold it afterwards.
+
+    Where every cache that is given out says by name which input it was, no other input is one: keys and values of this
+    inference, if they are inputs too, are new in each.
+    """
+    cached, tensors = cached_tensors(graph), graph.tensors
+    by_name = {tensors[t].name: t for t in graph.inputs}
+    given = (t for t in graph.outputs if tensors[t].name.endswith(SUFFIX))
+    back = {t: by_name[name] for t in given if (name := tensors[t].name.removesuffix(SUFFIX)) in by_name}
+    is_named = bool(back) and back.keys() >= cached.intersection(graph.outputs)
+    inputs = [t for t in graph.inputs if t in back.values() or (t in cached and not is_named)]
+    outputs = [t for t in graph.outputs if t in cached or t in back]
+    return [tensors[t] for t in inputs], [tensors[t] for t in outputs]
 
 
 def _size(tensors: list[Tensor], program: Program) -> str:

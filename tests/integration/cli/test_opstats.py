@@ -339,6 +339,23 @@ def test_the_run_folder_reads_back_whole(kws: Path, tmp_path: Path) -> None:
     assert {"device", "core", "name", "busy_ns", "wait_ns", "idle_ns", "utilization"} <= set(stored["lanes"][0])
 
 
+def test_a_run_of_samples_of_several_activations_holds_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = compiled(tmp_path, Recipe("kws-cnn"), cores=4)
+    assert program.device_cores == 14  # three run at once, on cores of their own: one set of lanes cannot hold them
+    (tmp_path / "stats").mkdir()
+    api.run(tmp_path, activations=4, num_samples=2, profile=("raw_device_stats",), out_dir=tmp_path / "stats")
+    assert opstats(tmp_path, "--run", str(tmp_path / "a.run")) == 0
+    said = capsys.readouterr()
+    assert "the run holds activation 0 of 4: a run is of one; --summary and --trace show all" in said.err
+    assert re.search(r"note: inference \d: of 2 that were recorded, the one of median latency", said.out)
+    found = read_run(tmp_path / "a.run")
+    assert len(found.info.inferences) == 2
+    assert "unknown" not in {part.cause for part in found.summary.breakdown}
+    assert cli.main(["check", str(tmp_path / "a.run")]) == 0
+
+
 def test_a_run_never_takes_the_place_of_something_else(
     kws: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -451,6 +451,15 @@ def metrics_add_up(built: Built) -> None:
     assert max(program.metrics.local_bytes, default=0) <= program.metrics.local_capacity
 
 
+def local_operands_fit_local_memory(built: Built) -> None:
+    """An operand that is shown in local memory is shown with the bytes of it that are there at once."""
+    program = built.program
+    for detail in program.details:
+        for operand in detail.operands:
+            if operand.bytes is not None and not program.memories[operand.memory].is_outer:
+                assert operand.bytes <= program.metrics.local_capacity, operand
+
+
 def exchanges_move_what_is_missing(built: Built) -> None:
     """Over the bus and the link, no more and no less than lanes need and do not have; or all through outer memory."""
     table, program, schedule = built.program.commands, built.program, built.schedule
@@ -489,5 +498,6 @@ def all_laws(built: Built, timeline: Timeline) -> None:
         metrics_add_up,
         lanes_have_what_they_need,
         exchanges_move_what_is_missing,
+        local_operands_fit_local_memory,
     ):
         law(built)

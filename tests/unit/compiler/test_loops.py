@@ -65,6 +65,19 @@ def test_constants_of_a_body_stay_or_are_read_once_or_in_every_trip(local_bytes:
     all_laws(built, simulate(built.program))
 
 
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_what_a_loop_is_given_of_the_networks_inputs_is_read_once_for_all_cores(cores: int) -> None:
+    draw = Sketch(dtype=DType.F16)
+    rows = draw.input(50, 4, 128)  # the body reads a row of it in every trip, under another name
+    out = draw.op("scan", (rows,), (50, 4, 128), name="L")
+    draw.same("tanh", draw.tensor((4, 128), name="row"), scope="L", trips=50)
+    built = build(draw.graph(out), small_target(), cores=cores)
+    all_laws(built, simulate(built.program))
+    routes = built.program.routes
+    reads = [c for c in built.program.commands if c["route"] != NO_ROUTE and routes[c["route"]].carries == "read"]
+    assert sum(int(command["moved_bytes"]) for command in reads) == 50 * 4 * 128 * 2
+
+
 def test_the_bytes_of_a_loop_are_those_of_all_its_body_in_any_order_of_ops() -> None:
     graph = loop()
     assert loop_bytes(graph) == {"L": 64 * 64 * 2}

@@ -91,6 +91,13 @@ def test_a_float_type_is_that_of_every_float_tensor() -> None:
     assert {tensor.dtype for tensor in graph.tensors} == {DType.F16}
 
 
+def test_complex_numbers_are_no_half_of_a_float() -> None:
+    draw = Sketch(dtype=DType.C64)
+    chosen = with_precision("aic100-std", "f16")
+    graph = canonicalise(draw.graph(draw.same("add", draw.input(4, 64), draw.input(4, 64))), chosen)
+    assert {tensor.dtype for tensor in graph.tensors} == {DType.C64}
+
+
 def test_what_a_quantiser_leaves_float_runs_in_the_float_type_of_the_target() -> None:
     chosen = with_precision("aic100-std", "i8")
     graph = canonicalise(in_precision(dense(), chosen, "i8"), chosen)

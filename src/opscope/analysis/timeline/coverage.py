@@ -63,5 +63,6 @@ def _notes(analysis: RunAnalysis) -> list[str]:
     if analysis.work.staged and bool((run.trace.spans["kind"][analysis.work.row] == SpanKind.HOST).any()):
         notes.append("the wall time is what the application sees: the device, and the host around it")
     if run.trace.spans.size and len(run.info.inferences) > 1:
-        notes.append(f"inference {analysis.work.inference} of {len(run.info.inferences)}: the one of median latency")
+        count = len(run.info.inferences)
+        notes.append(f"inference {analysis.work.inference}: of {count} that were recorded, the one of median latency")
     return notes

@@ -6,7 +6,7 @@ sorted by thread group, a lane is one thread group of such a core.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf
 
@@ -316,37 +316,40 @@ class LoweringContext:
                 self.constant_details.add(self._details[key])
         return self._details[key]
 
-    def compute_detail(self, index: int, step: int, steps: int) -> int:
-        """Number of the detail of a command that computes one tile; tiles differ in their names only."""
+    def compute_detail(self, index: int, step: int, steps: int, here: Callable[[], Mapping[int, float]] = dict) -> int:
+        """Number of the detail of a command that computes one tile; tiles differ in their names only.
+
+        `here`: bytes of inputs by position, and of the result (ABSENT), that a core has at once; of others all of it.
+        """
         key = (index, step, steps)
         known = self._details.get(key)
         if known is None:
             op = self.plan.placed[index].op
             if index not in self._whole_details:
-                self._whole_details[index] = self._compute_detail(op)
+                self._whole_details[index] = self._compute_detail(op, here())
             whole = self._whole_details[index]
             name = f"{op.name}/__{step}" if steps > 1 else op.name
             detail = Detail(name, whole.memory, whole.types, whole.shape, whole.operands, whole.attributes)
             known = self._details[key] = self.emitter.detail(detail)
         return known
 
-    def _compute_detail(self, op: Op) -> Detail:
+    def _compute_detail(self, op: Op, here: Mapping[int, float]) -> Detail:
         """The detail of an op as a whole: its operands with their types, shapes and memories.
 
         All of them are local: engines compute there, and what lies in outer memory was copied by a command of its own.
         """
-        tensors = self.graph.tensors
+        tensors, local = self.graph.tensors, self.local_name
         named = [
-            (Direction.OUT, "Dest", tensors[op.outputs[0]]),
-            *((Direction.IN, f"Src{i}", self._as_read(op, i, t)) for i, t in enumerate(op.inputs) if t != ABSENT),
+            (Direction.OUT, "Dest", tensors[op.outputs[0]], ABSENT),
+            *((Direction.IN, f"Src{i}", self._as_read(op, i, t), i) for i, t in enumerate(op.inputs) if t != ABSENT),
         ]
-        labels = [tensor.dtype.label for _, _, tensor in named]
+        labels = [tensor.dtype.label for _, _, tensor, _ in named]
         return Detail(
             op.name,
-            self.local_name,
+            local,
             ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
-            ", ".join(f"{role} [{_extents(tensor.shape)}]" for _, role, tensor in named),
-            tuple(self._operand(way, role, tensor, self.local_name, tensor.bytes or 0) for way, role, tensor in named),
+            ", ".join(f"{role} [{_extents(tensor.shape)}]" for _, role, tensor, _ in named),
+            tuple(self._operand(way, role, t, local, round(here.get(i) or t.bytes or 0)) for way, role, t, i in named),
             "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
         )
 

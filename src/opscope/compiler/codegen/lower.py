@@ -349,6 +349,12 @@ class Lowering:
     def _open_body(self, index: int) -> None:
         """Begin the body of a control op, which follows it; no op of it starts before its operands are there."""
         op, split, graph = self.plan.placed[index].op, self.plan.splits[index], self.plan.graph
+        for position, t in enumerate(op.inputs):  # the body has other names for what it gets of the graph's inputs
+            if t != ABSENT and graph.tensors[t].role is Role.INPUT:
+                if split.needs:
+                    read_together(self.tensors, index, position)
+                for lane in self.context.lanes(split):
+                    self.tensors.load_operand(index, position, lane, tiled=False)
         self.tensors.body_waits[op.name] = {
             lane: [command for t in op.inputs if t != ABSENT for command in self.tensors.producers(t, lane)]
             for lane in self.context.lanes(split)

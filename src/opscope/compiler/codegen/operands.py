@@ -337,11 +337,11 @@ class _PlacementAttempt:
         return self._place(size, ring=True, slices=slices)
 
     def _place(self, size: float, *, ring: bool, slices: int) -> LocalCopy | None:
-        wanted = size * min(1.0, 2 / slices) if ring else size
-        place = self.tensors.allocate(wanted, self.lane) if size else (0, ())
+        copy = LocalCopy([], size, ring=ring)
+        place = self.tensors.allocate(copy.held(slices), self.lane) if size else (None, ())
         if place is None:
             return None
-        copy = LocalCopy([], size, address=place[0] if size else None, guards=place[1], ring=ring)
+        copy.address, copy.guards = place
         self._fresh.append(copy)
         return copy
 

@@ -62,6 +62,10 @@ class LocalCopy:
     def addresses(self) -> tuple[int, ...]:
         return self.more_addresses if self.address is None else (self.address, *self.more_addresses)
 
+    def held(self, steps: int) -> float:
+        """Bytes that are there at once while it is worked through in `steps` tiles."""
+        return self.size * min(1.0, 2 / steps) if self.ring else self.size
+
     def tile_address(self, step: int, steps: int) -> int:
         """Address of one of `steps` tiles; in a double buffer even and odd tiles alternate."""
         return (self.address or 0) + round((step % 2 if self.ring else step) * self.size / steps)

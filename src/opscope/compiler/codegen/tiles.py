@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ...core.meaning import Carries
 from ...estimate.price import commands_of, state_cycles
 from ...estimate.work import numbers
+from ...graph.graph import ABSENT
 from ...graph.kinds import Family
 from ..passes.axes import halo
 from .context import LoweringContext
@@ -114,7 +115,7 @@ class TileSeries:
             tiled.kind,
             tiled.does,
             tiled.index,
-            self.context.compute_detail(tiled.index, number, count),
+            self.context.compute_detail(tiled.index, number, count, self.local_bytes),
             self.cycles,
             share(self.result_bytes, number, count),
             macs=share(self.macs, number, count),
@@ -122,6 +123,13 @@ class TileSeries:
             local_bytes=first.size / count if first.address is not None else 0.0,
             starts=tiled.starts,
         )
+
+    def local_bytes(self) -> dict[int, float]:
+        """Bytes of operands by position, and of the result (ABSENT), that local memory has at once."""
+        placement = self.placement
+        first, slices = placement.results[0], self.count if placement.streamed else placement.rows
+        here = {operand.position: operand.copy.held(placement.rows) for operand in placement.operands}
+        return {1: self.cost.weight_bytes, **here, ABSENT: first.held(slices)}
 
     def guards(self) -> list[int]:
         """Commands that must be done before the tile's result may be written: who used that memory before."""

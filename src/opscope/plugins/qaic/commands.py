@@ -74,6 +74,7 @@ examples:
 
     def run(self, args: Namespace) -> int:
         from . import flags as qaic
+        from .spelling import compiler_words
 
         call = qaic.runner_call(args.words)
         if call is None:
@@ -83,7 +84,7 @@ examples:
         for number, outcome in enumerate(qaic.run_programs(call, progress=counted("running"))):
             if len(call.folders) > 1:
                 print(f"Program {number}: {call.folders[number]}")
-            code = report_outcome(outcome) or code
+            code = report_outcome(outcome, spelling=compiler_words()) or code  # notes of a program: on its compilation
         return code
 
 

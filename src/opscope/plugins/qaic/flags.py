@@ -64,7 +64,7 @@ COMPILE: tuple[Flag, ...] = (
     Flag(("shape",), "shapes"),  # ours: NAME=1x3x224x224, for dimensions without a name
     Flag(("convert-to-fp16",), "half", _SWITCH),
     Flag(("target",), "target"),  # ours: a name of the catalogue or a TOML file
-    Flag(("aic-profiling-type", "aic-profiling-format"), "profiling", note="profiling compiled in: stats level 70"),
+    Flag(("aic-profiling-type", "aic-profiling-format"), "profiling"),
     Flag(("aic-hw",), "", _SWITCH),
     Flag(("compile-only",), "", _SWITCH),
     Flag(("aic-hw-version",), "", note="accepted; the target says which hardware (-target=NAME)"),
@@ -184,9 +184,10 @@ def compile_call(words: Sequence[str], *, tool: str = COMPILER) -> CompileCall |
 
 def call_of(found: ParsedFlags, *, tool: str = COMPILER) -> CompileCall:
     """What the words of the compiler ask for; that of old records nothing unless it is asked to."""
-    level = found.number("stats_level", "-stats-level", least=0)
+    level, profiles = found.number("stats_level", least=0), _profiles(found, "profiling")
     if level is None:
-        level = OP_LEVEL if "profiling" in found.values else THREAD_LEVEL if tool == COMPILER else 0
+        level = OP_LEVEL if profiles else THREAD_LEVEL if tool == COMPILER else 0
+        found.notes += [f"{found.spelt['profiling']}: stats level {level} is compiled in"] if profiles else []
     partition = _partition(found)
     symbols = _symbols(found) | _shapes(found)
     half = found.on("half")
@@ -198,18 +199,18 @@ def call_of(found: ParsedFlags, *, tool: str = COMPILER) -> CompileCall:
             cores=_cores(found, partition),
             devices=1 if partition is None else partition.devices,
             parallel="pipeline" if partition is not None and partition.is_pipeline else "auto",
-            batch=found.number("batch", "-batchsize"),
+            batch=found.number("batch"),
             shapes=symbols or None,
             precision=_precision(found),
             retained_state=found.on("retained"),
-            channel_parts=found.number("channel_parts", "-mos"),
-            overlap_parts=found.number("overlap_parts", "-ols") or DEFAULT_OVERLAP_PARTS,
+            channel_parts=found.number("channel_parts"),
+            overlap_parts=found.number("overlap_parts") or DEFAULT_OVERLAP_PARTS,
             kv_cache="mxint8" if found.on("mxint8") else "as-is",
             stats_level=level,
             ddr_stats=found.on("ddr_stats"),
             pmu_recipe=found.last("pmu_recipe"),
             pmu_events=found.last("pmu_events"),
-            stats_batchsize=found.number("stats_batchsize", "-stats-batchsize"),
+            stats_batchsize=found.number("stats_batchsize"),
         ),
         specializations=_specializations(found, symbols),
         keeps_floats=not half,
@@ -244,7 +245,7 @@ def _partition(found: ParsedFlags) -> Partition | None:
 
 
 def _cores(found: ParsedFlags, partition: Partition | None) -> int | None:
-    asked = found.number("cores", "-aic-num-cores")
+    asked = found.number("cores")
     if partition is None:
         return asked
     if asked not in (None, partition.cores):
@@ -277,7 +278,7 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
     found = read_words("qaic-runner", RUNNER, words)
     if found.help:
         return None
-    first = found.number("first_output", "-write-output-start-iter", least=0)
+    first = found.number("first_output", least=0)
     saves = bool({"output_dir", "save_outputs", "first_output"} & found.values.keys())
     outputs = Path(found.last("output_dir") or ".") if saves else None
     if not all(found.values.get("folder", [""])):
@@ -306,19 +307,17 @@ def runner_call(words: Sequence[str]) -> RunnerCall | None:
 def _run_options(found: ParsedFlags, *, saves: bool) -> RunOptions:
     """What the runner's words ask for, beside programs and inputs."""
     return RunOptions(
-        num_iter=found.number("num_iter", "--num-iter"),
-        time=found.seconds("time", "--time"),
-        activations=found.number("activations", "-a") or 1,
-        set_size=found.number("set_size", "-S") or 10,
-        threads=found.number("threads", "-T") or 4,
-        profile=tuple(
-            dict.fromkeys(_profile(name) for text in found.values.get("profile", []) for name in text.split(","))
-        ),
+        num_iter=found.number("num_iter"),
+        time=found.seconds("time"),
+        activations=found.number("activations") or 1,
+        set_size=found.number("set_size") or 10,
+        threads=found.number("threads") or 4,
+        profile=_profiles(found, "profile"),
         out_dir=Path(found.last("out_dir") or "."),
-        num_samples=found.number("num_samples", "--aic-profiling-num-samples") or 1,
-        start_iter=found.number("start_iter", "--aic-profiling-start-iter", least=0) or 0,
-        start_delay=found.seconds("start_delay", "--aic-profiling-start-delay") or 0.0,
-        seed=found.number("seed", "--seed", least=0) or 0,
+        num_samples=found.number("num_samples") or 1,
+        start_iter=found.number("start_iter", least=0) or 0,
+        start_delay=found.seconds("start_delay") or 0.0,
+        seed=found.number("seed", least=0) or 0,
         save_outputs=saves,
     )
 
@@ -382,7 +381,7 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
 
 def _specialized(found: ParsedFlags, folder: Path) -> Path:
     """The file of the specialization that is asked for; the folder where none is: inputs then say which one runs."""
-    number, files = found.number("specialization", "-specialization", least=0), specialization_files(folder)
+    number, files = found.number("specialization", least=0), specialization_files(folder)
     if number is None:
         return folder
     if number >= len(files):
@@ -397,12 +396,14 @@ def _needed(found: ParsedFlags, parameter: str, tool: str, flag: str) -> str:
     return value
 
 
-def _profile(name: str) -> str:
-    if name not in _PROFILES:
-        raise UsageError(
-            f"--aic-profiling-type={printable(name)}: not known; expected one of {', '.join(dict.fromkeys(_PROFILES))}"
-        )
-    return _PROFILES[name]
+def _profiles(found: ParsedFlags, parameter: str) -> tuple[str, ...]:
+    """What is to be written, in our words; a flag may be repeated, and have a list."""
+    names = [name for text in found.values.get(parameter, []) for name in text.split(",")]
+    for name in names:
+        if name not in _PROFILES:
+            flag = f"{found.spelt[parameter]}={printable(name)}"
+            raise UsageError(f"{flag}: not known; expected one of {', '.join(_PROFILES)}")
+    return tuple(dict.fromkeys(_PROFILES[name] for name in names))
 
 
 def _symbols(found: ParsedFlags) -> dict[str, tuple[int, ...]]:

@@ -89,11 +89,14 @@ def _of_first_that_fits(
     programs: Sequence[Program], inputs_of: Callable[[Program], dict[str, Array]], source: str
 ) -> dict[str, Array]:
     """Inputs of the first specialization that they fit; of a lone program, what it misses."""
-    if len(programs) == 1:
-        return inputs_of(programs[0])
-    for program in programs:
-        with suppress(UsageError):
-            return inputs_of(program)
+    try:
+        if len(programs) == 1:
+            return inputs_of(programs[0])
+        for program in programs:
+            with suppress(UsageError):
+                return inputs_of(program)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be read ({error.strerror}); expected a file of values") from error
     raise no_specialization(programs, source)
 
 
@@ -103,6 +106,7 @@ def _extents(shape: Sequence[int]) -> str:
 
 def _array(port: Port, path: Path) -> Array:
     name, dtype, shape = port
+    have = path.stat().st_size
     if path.suffix == ".npy":
         array = load_inputs({name: path})[name]
         if array.shape != shape:
@@ -114,12 +118,8 @@ def _array(port: Port, path: Path) -> Array:
         raise UsageError(f"{path}: input {printable(name)!r} is of {printable(dtype)}; expected a .npy file")
     kind = np.dtype(NUMPY_TYPES[dtype])
     size = prod(shape) * kind.itemsize
-    try:
-        have = path.stat().st_size
-        if have != size or size > _MOST_BYTES:
-            kind_of = f"{printable(dtype)} of {_extents(shape)}"
-            raise UsageError(f"{path}: {have} bytes; expected {size} for input {printable(name)!r}, {kind_of}")
-        values: Array = np.fromfile(path, kind).reshape(shape)
-        return values
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); expected a file of raw values") from error
+    if have != size or size > _MOST_BYTES:
+        kind_of = f"{printable(dtype)} of {_extents(shape)}"
+        raise UsageError(f"{path}: {have} bytes; expected {size} for input {printable(name)!r}, {kind_of}")
+    values: Array = np.fromfile(path, kind).reshape(shape)
+    return values

@@ -77,6 +77,10 @@ def _check_request(inputs: Sequence[Value], source: str, shapes: Shapes, batch: 
         elif batch not in (None, given[0]) and any((value.dims or (0,))[0] == name for value in inputs):
             problem = f"was given as {given[0]}, and the batch, which it is, as {batch}; expected one of them"
             raise ModelError(source, f"dimension {printable(name)!r}", problem)
+    follow = [value for value in inputs if batch is not None and _has_batch(value, inputs[0])]
+    if follow and all(shapes.get(value.name, (batch,))[:1] != (batch,) for value in follow):
+        problem = f"was given [{_text(shapes[follow[0].name])}], and the batch as {batch}; expected one of them"
+        raise ModelError(source, f"input {printable(follow[0].name)!r}", problem)
 
 
 def _check_shape(value: Value, source: str, given: tuple[int, ...]) -> None:
@@ -101,12 +105,13 @@ def _requested_dims(value: Value, first: Value, shapes: Shapes, batch: int | Non
     dims = value.dims
     if value.name in shapes:
         return shapes[value.name]
-    if batch is not None and dims:
-        # `--batch 8` on inputs [1, 3, 224, 224] and [1, 10] changes both; an input [5, 2] has no batch axis and stays.
-        leading = first.dims[0] if first.dims else None
-        if not isinstance(dims[0], int) or dims[0] == leading:
-            return (batch, *dims[1:])
-    return dims
+    return (batch, *dims[1:]) if batch is not None and dims and _has_batch(value, first) else dims
+
+
+def _has_batch(value: Value, first: Value) -> bool:
+    """Whether a batch sets the first extent: that of inputs [1, 3, 224, 224] and [1, 10], not that of [5, 2]."""
+    leading = value.dims[0] if value.dims else 0
+    return bool(value.dims) and (not isinstance(leading, int) or leading == (first.dims or (None,))[0])
 
 
 def _bind_symbols(

@@ -109,7 +109,11 @@ def _transfers(totals: Summary) -> Iterable[Section]:
         for row in totals.routes
     ]
     header = ("where", "route", "count", "KB", "busy us", "busy", "GB/s", "most in flight")
-    yield "Transfers: busy is the time in which at least one is in flight", header, rows
+    yield (
+        "Transfers: busy is the time in which at least one is in flight; the op table adds all of them up",
+        header,
+        rows,
+    )
 
 
 def _waits(totals: Summary, top: int) -> Iterable[Section]:

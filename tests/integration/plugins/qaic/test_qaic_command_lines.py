@@ -173,6 +173,18 @@ def test_inputs_that_no_specialization_is_for_are_told_with_those_there_are(
     assert "fit none of 2 specializations; expected x 1x64x32; or x 4x1x32\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flag", ["-i=x.raw", "-i=x.npy", "--aic-batch-json-input=list.json"])
+def test_a_file_of_inputs_that_is_not_there_is_named(
+    product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    built, (name, _, file) = specialized(product, tmp_path), flag.partition("=")
+    entry = {"path": "x.raw", "map-to": "x", "dims": [1, 64, 32]}
+    (tmp_path / "list.json").write_text(json.dumps({"IO-files": [[entry]]}), encoding="utf-8")
+    assert run("qaic-runner", "-t", built, f"{name}={tmp_path / file}", f"--write-output-dir={tmp_path}") == 2
+    missing = tmp_path / (file if file != "list.json" else "x.raw")
+    assert f"opscope: {missing}: cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
 def test_buffers_of_any_specialization_are_decoded_with_the_first_program(
     product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,6 +242,17 @@ def test_state_that_an_output_gives_back_stays_on_the_device(
     np.full((4, 256), 2, np.float32).tofile(tmp_path / "x.raw")  # the state begins with zeros
     assert run("qaic-runner", "-t", tmp_path / "b", "-i", tmp_path / "x.raw", f"--write-output-dir={tmp_path}") == 0
     assert (np.load(tmp_path / "output-y.npy") == 2).all()
+
+
+def test_notes_on_a_program_name_the_compilers_flags_in_the_runner_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = graph([helper.make_node("Relu", ["x"], ["y"])], [value("x", ["n", 256])], [value("y", ["n", 256])])
+    built = tmp_path / "b"
+    assert run("qaic-compile", f"-model={save(tmp_path, model(body))}", f"-aic-binary-dir={built}") == 0
+    assert run("qaic-runner", "-t", built, "-n", 1) == 0
+    note = "note: batch is open in the file; read at batch 1, -batchsize=N for another\n"
+    assert capsys.readouterr().err.count(note) == 2
 
 
 def test_outputs_are_those_of_the_given_input(

@@ -126,8 +126,9 @@ def test_without_convert_to_fp16_floats_keep_their_type() -> None:
 
 def test_profiling_of_old_compiles_operator_statistics_in() -> None:
     call = compiled("-aic-profiling-type=stats", "-aic-profiling-type=trace")
-    assert call.options.stats_level == 70
-    assert compiled("-aic-profiling-type=stats", "-stats-level=50").options.stats_level == 50
+    assert (call.options.stats_level, call.notes) == (70, ("-aic-profiling-type: stats level 70 is compiled in",))
+    told = compiled("-aic-profiling-type=stats", "-stats-level=50")
+    assert (told.options.stats_level, told.notes) == (50, ())
 
 
 def test_the_compiler_under_its_older_name_records_nothing_unless_asked() -> None:
@@ -247,6 +248,7 @@ def test_outputs_go_to_their_own_folder() -> None:
         (("stray",), r"^qaic-compile: 'stray' is not a flag; expected flags such as -model"),
         (("-stats-level",), r"^qaic-compile: -stats-level: no value; expected -stats-level=VALUE"),
         (("-stats-level=high",), r"^-stats-level=high: expected a whole number of at least 0"),
+        (("-aic-profiling-type=all",), r"^-aic-profiling-type=all: not known; expected one of stats, trace, latency"),
         (("-aic-num-cores=0",), r"^-aic-num-cores=0: expected a whole number of at least 1"),
         (("-onnx-define-symbol=b,1", "-onnx-define-symbol=b,2"), r"^-onnx-define-symbol=b,2: b was 1 before; expected"),
     ],
@@ -267,7 +269,7 @@ def test_a_compile_line_that_is_wrong_says_what_would_be_right(words: tuple[str,
             ("--aic-profiling-type=statz",),
             r"^--aic-profiling-type=statz: not known; expected one of stats, trace, latency",
         ),
-        (("-n", "many"), r"^--num-iter=many: expected a whole number of at least 1"),
+        (("-n", "many"), r"^-n=many: expected a whole number of at least 1"),
         (("--time=soon",), r"^--time=soon: expected a number"),
         (("--time=nan",), r"^--time=nan: expected a positive number of seconds"),
         (("-a", "5000"), r"^-a=5000: out of range; expected 1 to 4096"),

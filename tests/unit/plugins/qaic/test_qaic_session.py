@@ -226,7 +226,7 @@ def test_a_profile_can_be_written_as_summary_and_timeline(relu: Path, tmp_path: 
 
 
 def test_profile_takes_options_by_name(relu: Path) -> None:
-    assert opscope.profile(relu, "aic100-std", cores=2).run.info.cores == 2
+    assert opscope.profile(relu, "aic100-std", cores=2, num_iter=3, stats_level=70).run.info.cores == 2
     assert opscope.profile(relu, "aic100-std", options=opscope.ProfileOptions(cores=2), num_iter=3).run.info.cores == 2
     with pytest.raises(UsageError, match="coers"):
         opscope.profile(relu, "aic100-std", coers=2)

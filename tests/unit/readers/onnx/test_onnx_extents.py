@@ -106,6 +106,7 @@ def test_a_sum_of_symbols_follows_from_its_terms(tmp_path: Path) -> None:
         ({"x": (1, 2, 3)}, None, r"input 'x': has 2 dimensions \[batch, 3\]; 3 were given"),
         ({"x": (-1, 3)}, None, r"input 'x': was given \[-1, 3\]; expected extents of 0 or more"),
         ({}, 0, r"the batch was given as 0; expected 1 or more"),
+        ({"x": (4, 3), "y": (4, 3)}, 2, r"input 'x': was given \[4, 3\], and the batch as 2; expected one of them"),
     ],
 )
 def test_wrong_extents_are_explained(

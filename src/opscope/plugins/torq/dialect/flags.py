@@ -132,7 +132,7 @@ def run_call(words: Sequence[str], *, tool: str = "torq-run-module") -> RunCall 
         profile=_path(found, "profile"),
         host=_path(found, "host"),
         outputs=tuple(found.values.get("output", [])),
-        seed=found.number("seed", "--seed", least=0) or 0,
+        seed=found.number("seed", least=0) or 0,
         notes=tuple(found.notes),
     )
 

@@ -22,7 +22,7 @@ from ..analysis.run_totals import with_breakdown
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import InferenceWork, ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
-from ..core.files import read_whole, write_whole
+from ..core.files import make_folder, read_whole, write_whole
 from ..decode import (
     Barriers,
     Buffer,
@@ -400,7 +400,7 @@ def decode_everything(
     if options.run is not None and len(set(programs)) > 1:
         raise UsageError(f"{input_dir}: samples of several specializations; expected those of one to make a run of")
     if options.summary or options.trace:
-        _make_folder(output_dir)
+        make_folder(output_dir)
     folder = None if options.run is None else RunFolder(options.run)
     whole = None
     try:
@@ -437,13 +437,6 @@ def _sort_foreign(samples: Sequence[Sample], outcomes: Sequence[SampleOutcome]) 
         else:
             outcome.problems += outcome.foreign
     return [f"program {number}: {count} buffers of another program are left out" for number, count in beside.items()]
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made ({error.strerror}); expected a place for a folder") from error
 
 
 def _recorded(  # noqa: PLR0917 – as many as what a run is made of

@@ -251,7 +251,10 @@ def test_a_model_of_batch_one_compiled_for_a_larger_batch_runs_batch_by_batch(mo
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--out-dir", "absent"), "absent: no such folder; expected one that is there and can be written to"),
+        (
+            ("--out-dir", "/dev/null/x"),
+            "/dev/null/x: cannot be made (Not a directory); expected a place for a folder",
+        ),
         (
             ("--input", "input=absent.npy"),
             "absent.npy: cannot be read (No such file or directory); expected a .npy file",
@@ -271,6 +274,12 @@ def test_wrong_usage_is_one_line_before_anything_runs(  # noqa: PLR0917
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"opscope: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_run_is_made(models: Path, tmp_path: Path) -> None:
+    place = tmp_path / "new" / "run"
+    assert run("run", models / "kws70", "--num-iter", 2, "--profile", "latency", "-o", place) == 0
+    assert [file.name for file in place.iterdir()] == ["aic-profiling-program-0-activation-0-latency.txt"]
 
 
 def test_a_wrong_input_lists_what_is_expected(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ import opscope
 from opscope import api
 from opscope.cli import main
 from opscope.core.errors import UsageError
+from opscope.core.meaning import Does
 from opscope.device.host.inputs import random_inputs
 from opscope.program.wire import STATS_MAGIC
 from opscope.workflows import execution
@@ -274,6 +275,19 @@ def test_wrong_usage_is_one_line_before_anything_runs(  # noqa: PLR0917
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"opscope: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("level", "recipe"), [(70, None), (100, "KernelUtil")])
+def test_the_bytes_of_the_stats_buffer_are_those_that_the_device_writes(
+    models: Path, tmp_path: Path, level: int, recipe: str | None
+) -> None:
+    """But for headers, totals of threads, and what the write says of itself."""
+    options = {"cores": 2, "stats_level": level, "pmu_recipe": recipe}
+    program = api.compile_model(models / "bert.onnx", "aic100-std", tmp_path, **options).program
+    api.run(tmp_path, profile=("raw_device_stats",), num_iter=1, out_dir=tmp_path)
+    (buffer,) = tmp_path.glob("*aiccyclecounts.bin")
+    flush = program.commands[program.commands["does"] == Does.STATS]
+    assert int(flush["moved_bytes"].sum()) == pytest.approx(buffer.stat().st_size, rel=0.05)
 
 
 def test_the_folder_of_a_run_is_made(models: Path, tmp_path: Path) -> None:

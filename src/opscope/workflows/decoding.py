@@ -402,28 +402,44 @@ def decode_everything(
     if options.summary or options.trace:
         make_folder(output_dir)
     folder = None if options.run is None else RunFolder(options.run)
-    whole = None
+    whole, left = None, _in_run(samples).count(False)
     try:
-        parts = [None if folder is None else folder.part(number) for number in range(len(samples))]
+        parts = [folder.part(n) if folder is not None and own else None for n, own in enumerate(_in_run(samples))]
         outcomes = decode_all(
             programs, options, samples, output_dir, parts=parts, workers=options.workers, progress=progress
         )
         written = [path for outcome in outcomes for path in outcome.written]
-        if folder is not None and any(outcome.summary is not None for outcome in outcomes):
-            done, made = list(zip(outcomes, parts, strict=True)), decoder(programs[0], options)
+        pairs = zip(outcomes, parts, strict=True)
+        done = [(outcome, part) for outcome, part in pairs if part is not None and outcome.summary is not None]
+        if folder is not None and done:
+            made = decoder(programs[0], options)
             whole = _recorded(folder, programs[0], done, made, command, created)
             written.append(folder.path)
     finally:
         if folder is not None:
             folder.discard()
     beside = _sort_foreign(samples, outcomes)
+    others = f"the run holds the first activation; {left} samples of others are in summaries and timelines alone"
     return OpstatsOutcome(
         written=tuple(written),
         problems=tuple(line for outcome in outcomes for line in outcome.problems),
-        warnings=tuple(dict.fromkeys(line for outcome in outcomes for line in outcome.warnings)),
+        warnings=(
+            *([others] if whole and left else ()),
+            *dict.fromkeys(line for outcome in outcomes for line in outcome.warnings),
+        ),
         notes=(*beside, *dict.fromkeys(line for outcome in outcomes for line in outcome.notes)),
         recorded=whole,
     )
+
+
+def _in_run(samples: Sequence[Sample]) -> list[bool]:
+    """Which samples a run holds: those of the first activation.
+
+    Others are at work at the same time on cores of their own, which buffers do not tell: in one run they would be on
+    the same cores at once.
+    """
+    first = min(sample.files[0].activation for sample in samples)
+    return [sample.files[0].activation == first for sample in samples]
 
 
 def _sort_foreign(samples: Sequence[Sample], outcomes: Sequence[SampleOutcome]) -> list[str]:
@@ -442,18 +458,19 @@ def _sort_foreign(samples: Sequence[Sample], outcomes: Sequence[SampleOutcome]) 
 def _recorded(  # noqa: PLR0917 – as many as what a run is made of
     folder: RunFolder,
     program_file: Path,
-    done: Sequence[tuple[SampleOutcome, Path | None]],
+    done: Sequence[tuple[SampleOutcome, Path]],
     made: Decoder,
     command: tuple[str, ...],
     created: str,
 ) -> Recorded:
-    """The parts of all samples on one axis, which starts with the earliest; analysed as every run is."""
+    """The parts of samples on one axis, which starts with the earliest; analysed as every run is."""
     program = made.program
-    summaries, parts = _on_one_axis(done, program.stats_hz)
+    origin = min(outcome.origin for outcome, _ in done)
+    parts = [(part, round((outcome.origin - origin) * 1e9 / program.stats_hz)) for outcome, part in done]
     recording = recording_of(
         program,
         replace(empty_trace(PROVENANCE), edges=made.lanes.edges),
-        typical(summaries),
+        typical([outcome.summary for outcome, _ in done if outcome.summary is not None]),
         numbers=tuple(number for outcome, _ in done for number in outcome.inferences),
         maker="opstats",
     )
@@ -468,16 +485,3 @@ def _recorded(  # noqa: PLR0917 – as many as what a run is made of
     folder.keep(SUMMARY_FILE, encode_summary(analysis.run.summary))
     findings = findings_for(analysis, recording)
     return Recorded(analysis.run, findings, recording, folder.path, finish(folder, analysis, findings, recording))
-
-
-def _on_one_axis(
-    done: Sequence[tuple[SampleOutcome, Path | None]], stats_hz: float
-) -> tuple[list[Summary], list[tuple[Path, int]]]:
-    """Totals of every sample that was decoded, and its part with what to add to its times."""
-    origin = min(outcome.origin for outcome, _ in done if outcome.summary is not None)
-    summaries, parts = [], []
-    for outcome, part in done:
-        if outcome.summary is not None and part is not None:
-            summaries.append(outcome.summary)
-            parts.append((part, round((outcome.origin - origin) * 1e9 / stats_hz)))
-    return summaries, parts

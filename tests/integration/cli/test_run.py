@@ -277,6 +277,19 @@ def test_wrong_usage_is_one_line_before_anything_runs(  # noqa: PLR0917
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_run_of_buffers_of_several_activations_is_that_of_the_first(models: Path, tmp_path: Path) -> None:
+    """They were at work at once: on the cores of one program their spans would overlap."""
+    build, stats = models / "bert", tmp_path / "stats"
+    api.run(build, profile=("raw_device_stats",), activations=3, num_samples=2, num_iter=4, out_dir=stats)
+    options = {"summary": True, "run": tmp_path / "run"}
+    outcome = api.opstats(build / "programqpc.bin", stats, tmp_path / "out", **options)
+    assert outcome.warnings == (
+        "the run holds the first activation; 4 samples of others are in summaries and timelines alone",
+    )
+    assert len(list((tmp_path / "out").iterdir())) == 6
+    assert not [law for law in api.check(tmp_path / "run") if law.holds is False]
+
+
 @pytest.mark.parametrize(("level", "recipe"), [(70, None), (100, "KernelUtil")])
 def test_the_bytes_of_the_stats_buffer_are_those_that_the_device_writes(
     models: Path, tmp_path: Path, level: int, recipe: str | None

@@ -14,7 +14,8 @@ from ..options import RunOptions
 class RunCommand:
     """Execute a compiled program on the simulated device many times, and write the profiles you ask for. Each
     activation has its own cores: with a program for c of C cores, floor(C/c) activations run at once and the others
-    wait. Only profiled inferences are simulated in full; the others take the steady-state time, varied by the seed."""
+    wait. Profiled inferences are simulated in full, and the first of several activations that share a memory; the
+    others take the steady time, varied by the seed."""
 
     examples = """\
 examples:

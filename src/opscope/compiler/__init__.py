@@ -29,8 +29,18 @@ from ..machine.corners import Corner, at_corner
 from ..machine.target import Target
 from ..options import CompileOptions
 from ..program.bounds import Bounds
-from ..program.program import NO_METRICS, NO_OP, OP_LEVEL, Detail, MemoryMetrics, OpInfo, Program, StatsOptions
-from ..program.wire import OP_RECORD
+from ..program.program import (
+    NO_METRICS,
+    NO_OP,
+    OP_LEVEL,
+    OP_PMU_LEVEL,
+    Detail,
+    MemoryMetrics,
+    OpInfo,
+    Program,
+    StatsOptions,
+)
+from ..program.wire import OP_PMU_RECORD, OP_RECORD
 from .codegen.context import channels, memories
 from .codegen.emit import Columns
 from .codegen.lower import Lowering
@@ -126,7 +136,7 @@ class Compiler:
         stats = stats_options(machine.target, options, batch=batch_size(self.graph))
         built = next((b for b in self._built if (b.machine, b.options) == (machine, options)), None)
         if built is None:
-            built = self._build(machine, options, after_pass)
+            built = self._build(machine, options, stats, after_pass)
         elif after_pass is not None:
             for name, plan in built.passes:
                 after_pass(name, plan)
@@ -136,7 +146,9 @@ class Compiler:
     def _macs(self) -> int | None:
         return graph_macs(self.graph)
 
-    def _build(self, machine: Machine, options: CompileOptions, after_pass: AfterPass | None) -> _Built:
+    def _build(
+        self, machine: Machine, options: CompileOptions, stats: StatsOptions, after_pass: AfterPass | None
+    ) -> _Built:
         """Run the passes; the last one emits the commands."""
         plan = Plan(self.graph, machine, options)
         passes: list[tuple[str, Plan]] = []
@@ -148,7 +160,7 @@ class Compiler:
         lowering = plan.lowered
         if lowering is None:
             raise ValueError("the last pass leaves no commands; expected them")
-        _flush_stats(plan, lowering)
+        _flush_stats(stats, lowering)
         columns = lowering.context.emitter.columns()
         bounds = program_bounds(self._macs, plan, lowering)
         built = _Built(machine, options, plan, tuple(passes), lowering, columns, bounds)
@@ -174,19 +186,28 @@ class Compiler:
         return plan
 
 
-def _flush_stats(plan: Plan, lowering: Lowering) -> None:
+def _flush_stats(stats: StatsOptions, lowering: Lowering) -> None:
     """Append the flush of operator statistics, if asked for: every thread group writes its part of the stats buffer."""
-    if plan.options.stats_level < OP_LEVEL:
+    if stats.level < OP_LEVEL:
         return
     context = lowering.context
-    records = sum(context.groups[row[2]].threads for row in context.emitter.rows)
-    size = records * OP_RECORD.itemsize
+    each = [group.threads * (OP_RECORD.itemsize + _counter_bytes(stats, group.name)) for group in context.groups]
+    size = sum(each[row[2]] for row in context.emitter.rows)
     detail = context.emitter.detail(Detail("stats buffer", context.outer_name, "i8", "", (), ""))
     own = size / (context.lane_count * len(context.groups))
     for lane in range(context.lane_count):
         for group in range(len(context.groups)):
             spec = context.transfer(Carries.WRITE, lane, NO_OP, own, form="end_of_stats", group=group)
             context.emitter.emit(spec._replace(does=Does.STATS, detail=detail, out_bytes=size))
+
+
+def _counter_bytes(stats: StatsOptions, group: str) -> int:
+    """Of the PMU counters of one command, on one thread of a group."""
+    if stats.level < OP_PMU_LEVEL:
+        return 0
+    return OP_PMU_RECORD.itemsize * sum(
+        counts.partition(":")[2] in ("", group) for counts in stats.event_counts if counts
+    )
 
 
 def _canonical_form(plan: Plan) -> tuple[object, ...]:

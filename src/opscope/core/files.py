@@ -77,6 +77,16 @@ def write_bytes(path: Path, data: bytes) -> None:
     write_whole(path, lambda out: out.write(data))
 
 
+def make_folder(folder: Path) -> None:
+    """A folder that results are written to, with those that it is in; one that is there stays."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made ({error.strerror}); expected a place for a folder") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{folder}: cannot be written to; expected a writable folder")
+
+
 def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """No file that is read is written over, and none is written twice."""
     for number, output in enumerate(outputs):

@@ -90,7 +90,7 @@ def chosen(kind: type[Options], options: Options | None, named: Mapping[str, obj
 def chosen_or_by_name(
     kind: type[Options], options: Options | Mapping[str, Named] | None, named: Mapping[str, Named]
 ) -> Options | Mapping[str, Named]:
-    """Options of this kind with those that are given by name; of any other, all of them by name."""
+    """Options of this kind with those that are given by name; of any other, all of them as flags are spelt."""
     if options is None or isinstance(options, Mapping):
         return {**(options or {}), **{name.replace("_", "-"): value for name, value in named.items()}}
     return chosen(kind, options, named)

@@ -43,7 +43,9 @@ class RunOptions:
     )
     out_dir: Path = field(
         default=Path(),
-        metadata=shown("folder, must exist (default: here)", "DIR", flags=("-o", "--out-dir"), group="profiling"),
+        metadata=shown(
+            "folder, made if it is not there (default: here)", "DIR", flags=("-o", "--out-dir"), group="profiling"
+        ),
     )
     num_samples: int = field(default=1, metadata=num_samples("profiling"))
     start_iter: int = field(

@@ -2,11 +2,13 @@
 
 Every inference has lanes and queues of its own, and channels that are those of its devices: the event loop shares them
 out as it does among the cores of one program. The axis is that of one clock; programs of another, and inferences that
-are slower or faster than usual, have their cycles stretched. An inference begins at its time, or when each of its
-devices is done with the one that it comes after:
+are slower or faster than usual, have their cycles stretched. An inference is released at its time, or some time after
+the end of the one that its request follows; each of its devices begins then, or when it is done with the inference
+whose cores it takes over:
 
     inference 0    release ─▶ gate of device 0 ─▶ commands there ─┐      ─▶ gate of device 1 ─▶ …
-    inference 1    release ─▶ gate of device 0 ◀── all done ──────┘
+    inference 1    release ─▶ gate of device 0 ◀── all done ──────┤
+    inference 2    release ◀── some time later ───────────────────┘
 """
 
 from __future__ import annotations
@@ -36,17 +38,23 @@ class Begun:
 
     program: int  # position among the programs
     device: int  # the first of those that it runs on
-    start_s: float
+    start_s: float  # from the end of the one that it follows, where there is one
     factor: float = 1.0  # of the usual time: above 1 everything is slower, below it the core clock is faster
     after: int = NOTHING_BEFORE  # position of the inference whose cores it takes over
+    follows: int = NOTHING_BEFORE  # position of the inference whose results the application had when it asked for it
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
     """One inference among others: its timeline from its start, and when that was."""
 
-    timeline: Timeline  # in cycles of the program's clock ÷ factor
+    timeline: Timeline
+    clock_hz: float  # whose cycles these are: the program's clock ÷ factor
     start_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.timeline.total_cycles / self.clock_hz
 
 
 class Together:
@@ -72,7 +80,8 @@ class Together:
         part, program = self.parts[each.program], self.programs[each.program]
         own, gates = slice(first, first + part.own), slice(first + part.own, first + part.own + part.devices)
         begin = float(timeline.done[gates].min())
-        scale = program.clock_hz / each.factor / self.clock_hz
+        clock_hz = program.clock_hz / each.factor
+        scale = clock_hz / self.clock_hz
 
         def since(times: Floats) -> Floats:
             found: Floats = np.maximum(times[own] - begin, 0.0) * scale
@@ -89,7 +98,7 @@ class Together:
             seed=self.seed,
             inference=0,
         )
-        return Ran(ran, begin / self.clock_hz)
+        return Ran(ran, clock_hz, begin / self.clock_hz)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +146,15 @@ class _Part:
         paced: Floats = self.tables.moved_bytes * np.where(self.clocked | (factor > 1.0), factor, 1.0)
         return paced
 
-    def dependencies(self, first: int, before: Ends | None) -> tuple[Numbers, Numbers]:
+    def dependencies(self, first: int, before: Ends | None, followed: Ends | None) -> tuple[Numbers, Numbers]:
         """How many each command has, and which: a gate opens when its device is done with what ran before."""
         lengths, release = np.diff(self.tables.dependency_first), first + self.count - 1
         inside = self.tables.dependency_source[: -self.devices] + first
         last = before or [np.zeros(0, np.int64)] * self.devices
         lengths[self.own : -1] += [len(part) for part in last]
-        return lengths, np.concatenate([inside, *(np.append(part, release) for part in last)])
+        asked = followed or []
+        lengths[-1] += sum(map(len, asked))
+        return lengths, np.concatenate([inside, *(np.append(part, release) for part in last), *asked])
 
     def ends(self, first: int) -> Ends:
         """Per device, the commands that are done last, in the numbers of all."""
@@ -248,7 +259,10 @@ def _joined(together: Together, inferences: Sequence[Begun], firsts: Sequence[in
     links = _Links.of(together.programs, used, clock_hz)
     queues = np.cumsum([0, *(len(part.tables.channel_of) for part in parts)]).tolist()
     ends = [*(part.ends(first) for part, first in zip(parts, firsts, strict=False)), None]  # the last: of nothing
-    found = [part.dependencies(first, ends[each.after]) for (each, part), first in zip(pairs, firsts, strict=False)]
+    found = [
+        part.dependencies(first, ends[each.after], ends[each.follows])
+        for (each, part), first in zip(pairs, firsts, strict=False)
+    ]
     channel_of = [
         np.array([links.number[each.device + device, route] for device, route in part.channels], np.int32)[
             part.tables.channel_of
@@ -285,7 +299,7 @@ def stage_share(program: Program, *, seed: int) -> float:
         return 1.0
     chain = [Begun(0, 0, 0.0, after=number - 1) for number in range(program.devices + 2)]
     ran = Together([program], seed=seed).simulate(chain)
-    ends = [each.start_s + each.timeline.total_cycles / program.clock_hz for each in ran]
-    alone = ran[0].timeline.total_cycles / program.clock_hz
+    ends = [each.start_s + each.seconds for each in ran]
+    alone = ran[0].seconds
     share = (ends[-1] - ends[-2]) / alone if alone else 1.0
     return share if share < _AT_ONCE else 1.0

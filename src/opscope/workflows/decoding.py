@@ -22,7 +22,7 @@ from ..analysis.run_totals import with_breakdown
 from ..analysis.totals.summarise import summarise, summarise_device, timeline, typical
 from ..analysis.totals.work import InferenceWork, ProgramIndex
 from ..core.errors import CaptureError, UsageError, printable
-from ..core.files import read_whole, write_whole
+from ..core.files import make_folder, read_whole, write_whole
 from ..decode import (
     Barriers,
     Buffer,
@@ -403,7 +403,7 @@ def decode_everything(
     if options.run is not None and len(set(programs)) > 1:
         raise UsageError(f"{input_dir}: samples of several specializations; expected those of one to make a run of")
     if options.summary or options.trace:
-        _make_folder(output_dir)
+        make_folder(output_dir)
     folder = None if options.run is None else RunFolder(options.run)
     whole = None
     try:
@@ -431,9 +431,13 @@ def decode_everything(
 
 def _of_one_activation(
     outcomes: Sequence[SampleOutcome], parts: Sequence[Path | None]
-) -> list[tuple[SampleOutcome, Path | None]]:
-    """The samples that one run can hold, as `profile` does: those of the first activation, on its own lanes."""
-    decoded = [pair for pair in zip(outcomes, parts, strict=True) if pair[0].summary is not None]
+) -> list[tuple[SampleOutcome, Path]]:
+    """The samples that one run can hold, as `profile` does: those of the first activation, on its own lanes.
+
+    Others are at work at the same time on cores of their own, which buffers do not tell.
+    """
+    pairs = zip(outcomes, parts, strict=True)
+    decoded = [(outcome, part) for outcome, part in pairs if part is not None and outcome.summary is not None]
     first = min(outcome.activation for outcome, _ in decoded)
     others = {outcome.activation for outcome, _ in decoded} - {first}
     if others:
@@ -456,28 +460,22 @@ def _sort_foreign(samples: Sequence[Sample], outcomes: Sequence[SampleOutcome]) 
     return [f"program {number}: {count} buffers of another program are left out" for number, count in beside.items()]
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made ({error.strerror}); expected a place for a folder") from error
-
-
 def _recorded(  # noqa: PLR0917 – as many as what a run is made of
     folder: RunFolder,
     program_file: Path,
-    done: Sequence[tuple[SampleOutcome, Path | None]],
+    done: Sequence[tuple[SampleOutcome, Path]],
     made: Decoder,
     command: tuple[str, ...],
     created: str,
 ) -> Recorded:
-    """The parts of all samples on one axis, which starts with the earliest; analysed as every run is."""
+    """The parts of samples on one axis, which starts with the earliest; analysed as every run is."""
     program = made.program
-    summaries, parts = _on_one_axis(done, program.stats_hz)
+    origin = min(outcome.origin for outcome, _ in done)
+    parts = [(part, round((outcome.origin - origin) * 1e9 / program.stats_hz)) for outcome, part in done]
     recording = recording_of(
         program,
         replace(empty_trace(PROVENANCE), edges=made.lanes.edges),
-        typical(summaries),
+        typical([outcome.summary for outcome, _ in done if outcome.summary is not None]),
         numbers=tuple(number for outcome, _ in done for number in outcome.inferences),
         maker="opstats",
     )
@@ -492,12 +490,3 @@ def _recorded(  # noqa: PLR0917 – as many as what a run is made of
     folder.keep(SUMMARY_FILE, encode_summary(analysis.run.summary))
     findings = findings_for(analysis, recording)
     return Recorded(analysis.run, findings, recording, folder.path, finish(folder, analysis, findings, recording))
-
-
-def _on_one_axis(
-    done: Sequence[tuple[SampleOutcome, Path | None]], stats_hz: float
-) -> tuple[list[Summary], list[tuple[Path, int]]]:
-    """Totals of every sample, and its part with what to add to its times."""
-    origin = min(outcome.origin for outcome, _ in done)
-    parts = [(part, round((outcome.origin - origin) * 1e9 / stats_hz)) for outcome, part in done if part is not None]
-    return [outcome.summary for outcome, _ in done if outcome.summary is not None], parts

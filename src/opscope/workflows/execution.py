@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError, printable
-from ..core.files import read_whole
+from ..core.files import make_folder, read_whole
 from ..core.provenance import Provenance
 from ..core.units import format_ns
 from ..device import Inference, collect
@@ -101,14 +100,8 @@ def loaded_from(program: Program, model: Path) -> Loaded:
     return Loaded(program, program_id(encode_program(program)), model)
 
 
-def _check_output_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; expected one that is there and can be written to")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{folder}: cannot be written to; expected a writable folder")
-
-
-def _check_profiles(program: Program, profiles: Sequence[str]) -> None:
+def check_profiles(program: Program, profiles: Sequence[str]) -> None:
+    """Refuse what could not be written, before anything runs."""
     if "raw_device_stats" in profiles and program.stats.level < THREAD_LEVEL:
         raise UsageError(
             f"profile raw_device_stats: the program was compiled with stats level {program.stats.level} and leaves no "
@@ -183,6 +176,11 @@ class Execution:
     def sampling(self) -> Sampling:
         """The inferences that are profiled."""
         return self.card.samplings[self.number]
+
+    @property
+    def typical(self) -> Rows:
+        """One inference of the first activation that stands for all."""
+        return self.card.typical(self.number)
 
     def times(self, progress: Progress | None = None) -> HostTimes:
         return self.card.times(progress)[self.number]
@@ -278,18 +276,13 @@ def run_program(
 
     given = _arrays_of(inputs)
     loaded, notes = load_fitting(place, given)
-    check_run(loaded, options)
-    _check_output_folder(outputs_to or options.out_dir)
+    check_profiles(loaded.program, options.profile)
     arrays = None if given is None else check_inputs(loaded.program, given)
+    for folder in {options.out_dir, outputs_to or options.out_dir}:
+        make_folder(folder)
     outputs = _outputs_of(loaded, arrays, seed=options.seed) if options.save_outputs else None
     outcome = execute(loaded, options, outputs=outputs, outputs_to=outputs_to, progress=progress)
     return replace(outcome, notes=(*notes, *outcome.notes))
-
-
-def check_run(loaded: Loaded, options: RunOptions) -> None:
-    """Refuse what could not be written, before anything runs."""
-    _check_output_folder(options.out_dir)
-    _check_profiles(loaded.program, options.profile)
 
 
 def execute(
@@ -345,7 +338,8 @@ def _first_sample(execution: Execution) -> list[dict[str, float]]:
 def _notes(execution: Execution, times: HostTimes, writer: ProfileWriter) -> list[str]:
     """What was simulated in full, and what limits the run."""
     options, level = execution.options, execution.program.stats.level
-    simulated, count = max(1, len(writer.samples)), len(times.rows)
+    simulated = max(1, len(writer.samples), execution.card.simulated(execution.number))
+    count = len(times.rows)
     notes = [
         f"simulated {simulated} of {count} inferences in full; the others take the steady time with seeded variation"
     ]

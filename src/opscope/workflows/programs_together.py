@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import printable
+from ..core.files import make_folder
 from ..device.host.card import Card
 from ..device.host.pipeline import Progress
 from ..options import RunOptions
 from ..program.bounds import check_capacity, together
-from .execution import Execution, RunOutcome, check_run, finish, load_fitting
+from .execution import Execution, RunOutcome, check_profiles, finish, load_fitting
 
 
 def run_programs(
@@ -21,9 +22,10 @@ def run_programs(
     chosen = [load_fitting(place, None) for place in places]
     loaded = [each for each, _ in chosen]
     for each in loaded:
-        check_run(each, options)
+        check_profiles(each.program, options.profile)
     card = Card([each.program for each in loaded], options)
     check_memory(card)
+    make_folder(options.out_dir)
     outcomes = []
     for number, (each, which) in enumerate(chosen):
         execution = Execution(each, options, card=card, number=number)

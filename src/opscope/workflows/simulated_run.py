@@ -14,6 +14,7 @@ from ..core.keys import code_of, digest_of
 from ..machine.corners import Corner, range_with
 from ..machine.target import Target
 from ..options import CompileOptions, ProfileOptions, RunOptions, part_of, shapes_of, shapes_text
+from ..options.run import DEFAULT_ITERATIONS
 from ..readers.torch.sources import name_of
 from ..recording.host_times import STAGES, Rows, between, stage_of
 from ..recording.recording import Recording
@@ -88,11 +89,15 @@ def execution_of(loaded: Loaded, options: ProfileOptions) -> Execution:
     """A program on its device, with what the options of a profile say of a run.
 
     One sample alone is of the steady time: what it would draw, some percent more or less, says nothing of the others.
+    Several activations run for as long as `run` lets them, so that they lie to each other as they do there.
     """
     from ..device.variation import without_spread
 
+    run = part_of(RunOptions, options)
+    if options.activations > 1:
+        return Execution(loaded, replace(run, num_iter=max(options.num_iter, DEFAULT_ITERATIONS)))
     program = loaded.program if options.num_samples > 1 else without_spread(loaded.program)
-    return Execution(replace(loaded, program=program), part_of(RunOptions, options))
+    return Execution(replace(loaded, program=program), run)
 
 
 def run_program(program: Program, options: ProfileOptions, *, step: Tell) -> Recording:
@@ -102,12 +107,15 @@ def run_program(program: Program, options: ProfileOptions, *, step: Tell) -> Rec
 
 
 def record_run(execution: Execution, *, step: Tell) -> Recording:
-    """Run a program and decode what its device wrote down: the samples of the first activation, under the host."""
+    """Run a program and decode what its device wrote down: the samples of the first activation, under the host.
+
+    One sample alone is the inference that says most of the others: the one whose time is next to the steady time.
+    """
     from ..decode import merge_traces
     from ..device.host.host_spans import host_spans
 
     program, times = execution.loaded.program, execution.times()
-    rows = execution.sampling.rows[0]
+    rows = execution.sampling.rows[0] if execution.options.num_samples > 1 else execution.typical
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
     trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])

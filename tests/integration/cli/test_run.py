@@ -20,6 +20,7 @@ import opscope
 from opscope import api
 from opscope.cli import main
 from opscope.core.errors import UsageError
+from opscope.core.meaning import Does
 from opscope.device.host.inputs import random_inputs
 from opscope.program.wire import STATS_MAGIC
 from opscope.workflows import execution
@@ -252,7 +253,10 @@ def test_a_model_of_batch_one_compiled_for_a_larger_batch_runs_batch_by_batch(mo
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--out-dir", "absent"), "absent: no such folder; expected one that is there and can be written to"),
+        (
+            ("--out-dir", "/dev/null/x"),
+            "/dev/null/x: cannot be made (Not a directory); expected a place for a folder",
+        ),
         (
             ("--input", "input=absent.npy"),
             "absent.npy: cannot be read (No such file or directory); expected a .npy file",
@@ -272,6 +276,25 @@ def test_wrong_usage_is_one_line_before_anything_runs(  # noqa: PLR0917
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"opscope: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("level", "recipe"), [(70, None), (100, "KernelUtil")])
+def test_the_bytes_of_the_stats_buffer_are_those_that_the_device_writes(
+    models: Path, tmp_path: Path, level: int, recipe: str | None
+) -> None:
+    """But for headers, totals of threads, and what the write says of itself."""
+    options = {"cores": 2, "stats_level": level, "pmu_recipe": recipe}
+    program = api.compile_model(models / "bert.onnx", "aic100-std", tmp_path, **options).program
+    api.run(tmp_path, profile=("raw_device_stats",), num_iter=1, out_dir=tmp_path)
+    (buffer,) = tmp_path.glob("*aiccyclecounts.bin")
+    flush = program.commands[program.commands["does"] == Does.STATS]
+    assert int(flush["moved_bytes"].sum()) == pytest.approx(buffer.stat().st_size, rel=0.05)
+
+
+def test_the_folder_of_a_run_is_made(models: Path, tmp_path: Path) -> None:
+    place = tmp_path / "new" / "run"
+    assert run("run", models / "kws70", "--num-iter", 2, "--profile", "latency", "-o", place) == 0
+    assert [file.name for file in place.iterdir()] == ["aic-profiling-program-0-activation-0-latency.txt"]
 
 
 def test_a_wrong_input_lists_what_is_expected(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

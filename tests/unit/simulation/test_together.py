@@ -52,6 +52,15 @@ def test_one_that_takes_over_cores_begins_when_they_are_free() -> None:
     assert ends(program, chain) == pytest.approx([total, 2 * total, 1_000_000 + total])
 
 
+def test_one_that_follows_another_begins_some_time_after_its_end_on_all_devices() -> None:
+    """The host asks for it when it has those results; its cores were free before."""
+    stages = program_of([Step(HMX, 3_000), Step(HMX, 5_000, (0,), device=1)])
+    follower = Begun(0, 0, 2e-6, after=0, follows=0)
+    assert ends(stages, [Begun(0, 0, 0.0), follower]) == pytest.approx([8_000, 8_000 + 2_000 + 8_000])
+    early = Begun(0, 0, 2e-6, after=1, follows=0)  # its cores are busy with the one before it
+    assert ends(stages, [Begun(0, 0, 0.0), Begun(0, 0, 0.0, after=0), early])[2] == pytest.approx(18_000)
+
+
 def test_one_that_is_slower_is_slower_in_everything_and_a_faster_one_on_the_core_clock() -> None:
     program = program_of(STEPS)
     for factor, clocked in (

@@ -10,26 +10,30 @@ from math import floor
 import numpy as np
 
 from ...options import RunOptions
+from ...program.clock import at_clock
 from ...program.program import Program
 from ...recording.host_times import HostTimes, Rows
-from ...simulation import Timeline
+from ...simulation import Timeline, simulate
 from ...simulation.together import Ran, stage_share
 from ..variation import least_factor
-from .contention import Contention
-from .load import Key
+from .contention import Contention, Key, later
 from .pace import Pace
 from .pipeline import Guest, Pipeline, Progress
 from .sampling import Sampling, choose_samples
 from .sharing import share_card
 
-_ROUNDS = 4
+_TURNS = 4  # of the host's pipeline and the event loop, each with what the other found
+_CLOSE = 0.005  # of the time: two turns that are no farther apart agree
+
+Ticks = Mapping[Key, int]
 
 
 class Card:
     """Every program has as many activations; what runs at once shares the memory of its devices, and all the link.
 
-    Profiled inferences are simulated in full, beside those that are there at the same time, and take what that takes.
-    The others take the steady time of their program, with seeded variation.
+    Where activations share devices, the first inferences of a run and those that are profiled are simulated in full,
+    beside those that are there at the same time, and take what that takes. The others take the steady time of their
+    program, with seeded variation.
     """
 
     def __init__(self, programs: Sequence[Program], options: RunOptions) -> None:
@@ -37,13 +41,10 @@ class Card:
         self.slots = share_card(programs, options.activations)
         self.contention = Contention(programs, self.slots, options)
         self.holds = [stage_share(program, seed=options.seed) for program in programs]
-        alike = [1.0] * len(programs)
-        least = [least_factor(program) for program in programs]
-        steady, fastest = (self.contention.steady_cycles(self._starts, factors) for factors in (alike, least))
-        self.paces = [
-            Pace(program, cycles, quick / (program.clock_hz / factor), seed=options.seed)
-            for program, cycles, quick, factor in zip(programs, steady, fastest, least, strict=True)
-        ]
+        self.least = [least_factor(program) for program in programs]
+        self.paces = self._alone()
+        if self.contention.shared and all(pace.cycles for pace in self.paces):
+            self.paces = self._beside_each_other()
         self.samplings: list[Sampling] = []
         self.ran: dict[Key, Ran] = {}
         self.found: list[HostTimes] = []
@@ -54,19 +55,45 @@ class Card:
             self.found = self._run(progress)
         return self.found
 
+    def _alone(self) -> list[Pace]:
+        seed = self.options.seed
+        found = []
+        for program, least in zip(self.programs, self.least, strict=True):
+            fast = at_clock(program, 1.0 / least)
+            cycles, fastest = (simulate(each, seed=seed).total_cycles for each in (program, fast))
+            found.append(Pace(program, cycles, fastest / fast.clock_hz, seed=seed))
+        return found
+
+    def _beside_each_other(self) -> list[Pace]:
+        """The paces of inferences in a long run, beside those that are there with them."""
+        contention, told = self.contention, dict[Key, int]()
+        usual = [pace.steady_s for pace in self.paces]
+        for _ in range(_TURNS):
+            options = contention.long_enough(usual)
+            times = Pipeline(self._guests(told), options).run()
+            ran = contention.from_start(times, self._factor)
+            told, before = {key: self._ticks(key, each) for key, each in ran.items()}, usual
+            usual = contention.usual_s(ran, before)
+            if all(abs(new / old - 1) <= _CLOSE for new, old in zip(usual, before, strict=True)):
+                break
+        ran = contention.from_start(times, lambda key: self.least[key[0]])
+        fastest = contention.usual_s(ran, usual)
+        each = zip(self.programs, usual, fastest, strict=True)
+        return [Pace(program, own * program.clock_hz, fast, seed=self.options.seed) for program, own, fast in each]
+
     def _run(self, progress: Progress | None) -> list[HostTimes]:
         told: dict[Key, int] = {}
-        times = Pipeline(self._guests(self.paces, told), self.options, progress=progress).run()
+        times = Pipeline(self._guests(told), self.options, progress=progress).run()
         chosen = [choose_samples(each, self.options) for each in times]
-        keys = [key for number, sampling in enumerate(chosen) for key in _keys(number, sampling)]
-        for _ in range(_ROUNDS if self.contention.shared else 0):
-            factors = {key: self.paces[key[0]].factor(self.number(*key)) for key in keys}
-            self.ran = dict(self.contention.sampled(times, factors))
-            found = {key: self._ticks(key) for key in keys}
+        keys = {key for number, sampling in enumerate(chosen) for key in _keys(number, sampling)}
+        for _ in range(_TURNS if self.contention.shared else 0):
+            self.ran = self.contention.from_start(times, self._factor)
+            self.ran |= self.contention.beside_others(times, keys - self.ran.keys(), self._factor)
+            found = {key: self._ticks(key, each) for key, each in self.ran.items()}
             if found == told:
                 break
             told = found
-            times = Pipeline(self._guests(self.paces, told), self.options).run()
+            times = Pipeline(self._guests(told), self.options).run()
         pairs = zip(chosen, times, strict=True)
         self.samplings = [replace(sampling, rows=_rows_of(sampling, each)) for sampling, each in pairs]
         return times
@@ -76,35 +103,39 @@ class Card:
         key = number, activation, inference
         if key not in self.ran:
             return self.paces[number].timeline(self.number(*key))
-        timeline = replace(self.ran[key].timeline, inference=self.number(*key))
-        return self._clocked(key), timeline
+        ran = self.ran[key]
+        clocked = replace(self.programs[number], clock_hz=ran.clock_hz)
+        return clocked, replace(ran.timeline, inference=self.number(*key))
+
+    def simulated(self, number: int) -> int:
+        """How many inferences of a program were simulated beside others."""
+        return sum(key[0] == number for key in self.ran)
+
+    def typical(self, number: int) -> Rows:
+        """The inference of the first activation whose time is next to the steady time, once all have settled."""
+        rows, pace = self.times()[number].of_activation(0), self.paces[number]
+        known = [key[2] for key in later(self.ran) if key[:2] == (number, 0)]
+        rows = rows[np.isin(rows["inference"], known)] if known else rows
+        off = np.abs(rows["exec_ticks"] - pace.steady_s * pace.program.stats_hz)
+        return rows[off.argmin() :][:1]
 
     def number(self, program: int, activation: int, inference: int) -> int:
         """What an inference draws its variation by."""
         return (program * self.options.activations + activation) << 32 | inference
 
-    def _ticks(self, key: Key) -> int:
-        """Of a profiled inference, counted as the device does."""
-        clocked = self._clocked(key)
-        return floor(self.ran[key].timeline.total_cycles * (clocked.stats_hz / clocked.clock_hz))
+    def _factor(self, key: Key) -> float:
+        return self.paces[key[0]].factor(self.number(*key))
 
-    def _clocked(self, key: Key) -> Program:
-        program, factor = self.programs[key[0]], self.paces[key[0]].factor(self.number(*key))
-        return replace(program, clock_hz=program.clock_hz / factor)
+    def _ticks(self, key: Key, ran: Ran) -> int:
+        """Of an inference that was simulated, counted as the device does."""
+        return floor(ran.timeline.total_cycles * (self.programs[key[0]].stats_hz / ran.clock_hz))
 
-    def _starts(self, options: RunOptions, seconds: Sequence[float], within_s: float) -> list[HostTimes]:
-        each = zip(self.programs, seconds, strict=True)
-        paces = [Pace(program, own * program.clock_hz, own, seed=options.seed) for program, own in each]
-        count = len(self.programs) * options.activations
-        begins_ns = [round(number / count * within_s * 1e9) for number in range(count)]
-        return Pipeline(self._guests(paces, {}), options, begins_ns=begins_ns).run()
-
-    def _guests(self, paces: Sequence[Pace], told: Mapping[Key, int]) -> list[Guest]:
+    def _guests(self, told: Ticks) -> list[Guest]:
         """Programs whose inferences take the ticks that are told, and else those of the pace of their program."""
 
         def ticks(program: int, activation: int, inference: int) -> int:
             key = program, activation % self.options.activations, inference
-            return told[key] if key in told else paces[program].ticks(activation << 32 | inference)
+            return told[key] if key in told else self.paces[program].ticks(activation << 32 | inference)
 
         each = enumerate(zip(self.programs, self.slots, self.holds, strict=True))
         return [

@@ -1,57 +1,72 @@
 """What inferences cost each other: those that the host has on a card at once, in one event loop.
 
-How far they overlap, and whose transfers meet, follows from when the host's pipeline starts them; and when it starts
-them follows from how long they take. Both are repeated until they agree: a guess of the times gives starts, inferences
-simulated together from these starts give times, and so on.
+An inference begins when its inputs are there and its cores are free. How long after the results that its application
+waited for its inputs are there is the host's to say: it is taken from a run of the host's pipeline. When it begins
+follows in the event loop, so that no memory is ever asked for more than it has:
+
+    pipeline      results of inference 3 ── 270 us ──▶ inputs of inference 4
+    event loop    … inference 3 ends ────── 270 us ──▶ inference 4 begins …
+
+Activations that begin together do not stay together, nor do those that begin apart stay apart: whoever meets others
+at a memory is held up, and whoever comes behind catches up. How they lie to each other after many inferences does not
+depend on how they began, so what an inference takes in a long run is the mean over the later ones of those simulated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.columns import Numbers
 from ...options import RunOptions
-from ...program.clock import at_clock
 from ...program.program import Program
 from ...recording.host_times import HostTimes
-from ...simulation import simulate
 from ...simulation.together import NOTHING_BEFORE, Begun, Ran, Together
-from .load import Key, Stays, loads
 from .sharing import Slot
 from .stage_times import StageSource
 
-_ROUNDS = 8
-_CLOSE = 0.005  # of the time: two rounds that are no farther apart agree
+_LEAST_ROUNDS, _MOST_ROUNDS = 4, 128  # inferences of every activation in one event loop, from the start of a run
+_COMMANDS = 300_000  # that many rounds have, where that is no fewer or more of them
 _MOST_COMMANDS = 4_000_000  # in one event loop, which takes some hundred bytes for each
 
-Starts = (
-    Callable[  # of a run whose activations begin within some time: from the seconds of an inference of each program
-        [RunOptions, Sequence[float], float], list[HostTimes]
-    ]
-)
+Key = tuple[int, int, int]  # program, activation of it, inference
+Factor = Callable[[Key], float]  # the time of an inference as a multiple of the usual one
 
 
 @dataclass(frozen=True, slots=True)
-class _Lengths:
-    """Cycles of the inferences of one program: those in the middle of a run, and those at its edges.
+class _Stays:
+    """Inferences on the card in the order in which they began, one per row; times are in ns."""
 
-    At an edge neighbours are missing: they count only where there was no room for more than them.
-    """
+    program: Numbers
+    activation: Numbers
+    inference: Numbers
+    turn: Numbers  # how many of the activation began before
+    arrived: Numbers
+    start: Numbers
+    end: Numbers
 
-    inside: list[float]
-    at_edges: list[float]
+    @classmethod
+    def of(cls, times: Sequence[HostTimes]) -> _Stays:
+        """Of all programs."""
+        program = np.repeat(np.arange(len(times)), [len(each.rows) for each in times])
+        rows = np.concatenate([each.rows for each in times])
+        names = ("activation", "inference", "arrived_ns", "started_ns", "ended_ns")
+        order = np.lexsort((program, rows["started_ns"]))
+        own = program[order]
+        activation, inference, arrived, start, end = (rows[name][order].astype(np.int64) for name in names)
+        return cls(own, activation, inference, _turns(own << 32 | activation), arrived, start, end)
 
-    def add(self, cycles: float, *, inside: bool) -> None:
-        (self.inside if inside else self.at_edges).append(cycles)
+    def key(self, row: int) -> Key:
+        return int(self.program[row]), int(self.activation[row]), int(self.inference[row])
 
-    def mean(self, before: float) -> float:
-        return fmean(self.inside or self.at_edges or [before])
+    def beside(self, rows: Numbers) -> Numbers:
+        """These rows, and all that are there at the same time as one of them."""
+        found = [np.flatnonzero((self.start < self.end[row]) & (self.end > self.start[row])) for row in rows]
+        return np.union1d(rows, np.concatenate(found))
 
 
 class Contention:
@@ -59,6 +74,7 @@ class Contention:
 
     def __init__(self, programs: Sequence[Program], slots: Sequence[Sequence[Slot]], options: RunOptions) -> None:
         self.programs, self.slots, self.options = programs, slots, options
+        self.sizes = np.array([len(program.commands) for program in programs])
 
     @property
     def shared(self) -> bool:
@@ -66,142 +82,95 @@ class Contention:
         used = [slot.device for own in self.slots for slot in own[: self.options.activations]]
         return len(used) > len(set(used))
 
-    def steady_cycles(self, starts: Starts, factors: Sequence[float]) -> list[float]:
-        """Cycles of an inference of each program in the middle of a run, beside those that are there with it.
+    def long_enough(self, seconds: Sequence[float]) -> RunOptions:
+        """A run of many rounds of inferences that take so long."""
+        round_s = [self._round_s(number, own) for number, own in enumerate(seconds)]
+        each = zip(self.sizes.tolist(), round_s, strict=True)
+        commands = self.options.activations * sum(size * max(round_s) / own for size, own in each)
+        rounds = min(max(_COMMANDS / max(commands, 1.0), _LEAST_ROUNDS), _MOST_ROUNDS)
+        return replace(self.options, num_iter=None, time=rounds * max(round_s), profile=())
 
-        All inferences of a program take the same multiple of the usual time; cycles are of the clock at which they do.
-        Sought is the time at which inferences that the pipeline begins so far apart take as long. The longer it is, the
-        less they overlap; of the two ends of the search the one counts where they take no longer than they are apart:
-        together they get no more than there is.
-        """
-        pairs = list(zip(self.programs, factors, strict=True))
-        clocked = [at_clock(program, 1.0 / factor) for program, factor in pairs]
-        cycles = [simulate(program, seed=self.options.seed).total_cycles for program in clocked]
-        if not self.shared or not all(cycles):
-            return cycles
-        least, most = self._bracket(starts, cycles, factors)
-        for _ in range(_ROUNDS):
-            if all(high <= (1 + _CLOSE) * low for low, high in zip(least, most, strict=True)):
-                break
-            tried = [(low + high) / 2 for low, high in zip(least, most, strict=True)]
-            need = self._needed(starts, tried, factors)
-            each = list(zip(least, tried, need, most, strict=True))
-            least = [low if new <= own else own for low, own, new, _ in each]
-            most = [own if new <= own else high for _, own, new, high in each]
-        return most
+    def _round_s(self, number: int, seconds: float) -> float:
+        """What an inference of a program takes with the host's part, and its turn among those of its slot."""
+        host_ns = StageSource(self.programs[number], seed=self.options.seed, activation=0).lone_ns(0)
+        return host_ns / 1e9 + -(-self.options.activations // len(self.slots[number])) * seconds
 
-    def _bracket(
-        self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]
-    ) -> tuple[list[float], list[float]]:
-        """The ends of the search: what inferences take alone, and a time that is enough for those of every program."""
-        least = most = list(cycles)
-        for _ in range(_ROUNDS):
-            need = self._needed(starts, most, factors)
-            each = list(zip(least, most, need, strict=True))
-            least = [low if new <= own else own for low, own, new in each]
-            most = [max(own, new) for _, own, new in each]
-            if all(new <= (1 + _CLOSE) * own for _, own, new in each):
-                break
-        return least, most
+    def from_start(self, times: Sequence[HostTimes], factor: Factor) -> dict[Key, Ran]:
+        """The first inferences of a run: as many rounds of all activations as one event loop has room for."""
+        stays = _Stays.of(times)
+        rows = np.arange(self._room(stays))
+        ran = self._simulate(stays, rows, factor)
+        last = {self._slot(stays.key(row)): each.start_s + each.seconds for row, each in enumerate(ran)}
+        cut = {self._slot(stays.key(row)) for row in range(len(rows), len(stays.start))}
+        whole_s = min((last.get(slot, 0.0) for slot in cut), default=float("inf"))  # later, neighbours are missing
+        return {stays.key(row): each for row, each in enumerate(ran) if each.start_s + each.seconds <= whole_s}
 
-    def _needed(self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]) -> list[float]:
-        """What inferences take that are so far apart, and more where that asks memories for more than they have."""
-        found, asked = self._measured(starts, cycles, factors)
-        return [max(new, own * load) for new, own, load in zip(found, cycles, asked, strict=True)]
-
-    def sampled(self, times: Sequence[HostTimes], chosen: Mapping[Key, float]) -> Iterator[tuple[Key, Ran]]:
-        """The chosen inferences, each of its multiple of the usual time, beside all that are there with them."""
-        stays = Stays.of(times)
+    def beside_others(
+        self, times: Sequence[HostTimes], chosen: Collection[Key], factor: Factor
+    ) -> Iterator[tuple[Key, Ran]]:
+        """Chosen inferences from anywhere in a run, beside those that the pipeline has there at the same time."""
+        stays = _Stays.of(times)
         rows = np.array([row for row in range(len(stays.start)) if stays.key(row) in chosen], np.int64)
-        for batch in self._batches(stays, rows):
-            near = np.unique(np.concatenate([stays.overlapping(stays.start[row], stays.end[row]) for row in batch]))
-            near = np.union1d(near, batch)
-            factors = [chosen.get(stays.key(row), 1.0) for row in near.tolist()]
-            ran = self._together.simulate(self._as_they_began(stays, near, factors, np.isin(near, batch)))
-            yield from ((stays.key(row), each) for row, each in zip(near.tolist(), ran, strict=True) if row in batch)
+        batch = np.cumsum(self.sizes[stays.program[rows]]) // (_MOST_COMMANDS // 2)
+        for number in np.unique(batch).tolist():
+            near = stays.beside(rows[batch == number])
+            ran = zip(near.tolist(), self._simulate(stays, near, factor), strict=True)
+            wanted = set(rows[batch == number].tolist())
+            yield from ((stays.key(row), each) for row, each in ran if row in wanted)
+
+    def usual_s(self, ran: Mapping[Key, Ran], before: Sequence[float]) -> list[float]:
+        """Seconds of an inference of each program: the mean over the later ones, or what it was before."""
+        late = later(ran)
+        each = [[one.seconds for key, one in late.items() if key[0] == number] for number in range(len(before))]
+        return [fmean(own or [known]) for own, known in zip(each, before, strict=True)]
 
     @cached_property
     def _together(self) -> Together:
         return Together(self.programs, seed=self.options.seed)
 
-    def _measured(
-        self, starts: Starts, cycles: Sequence[float], factors: Sequence[float]
-    ) -> tuple[list[float], list[float]]:
-        """Mean of the inferences in the middle of a run, as long as several of the longest; and the load of memories.
+    def _room(self, stays: _Stays) -> int:
+        """Rows of the first event loop: as many as are wanted, or the first of every slot if that is more."""
+        commands = np.cumsum(self.sizes[stays.program])
+        wanted = int(np.searchsorted(commands, _COMMANDS, side="right"))
+        few = np.flatnonzero(stays.inference < _LEAST_ROUNDS)
+        most = int(np.searchsorted(commands, _MOST_COMMANDS, side="right"))
+        return max(min(max(wanted, int(few[-1]) + 1), most), 1)
 
-        Activations begin one after the other within the time of the longest. What begins at once stays in step for
-        hundreds of inferences, and would say what the same bursts cost that all have at the same moment. Each begins
-        when the pipeline begins it, or later where its cores are not free by then.
-        """
-        clocks = [program.clock_hz / factor for program, factor in zip(self.programs, factors, strict=True)]
-        seconds = [own / clock for own, clock in zip(cycles, clocks, strict=True)]
-        unit_s = self._round_trip_s(seconds)
-        begin_s = 2 * unit_s
-        while True:
-            stays = Stays.of(starts(self._for_seconds(begin_s + 4 * unit_s), seconds, unit_s))
-            if stays.all_begun_s > begin_s:  # the link is busy for longer with what is asked for at first
-                begin_s = stays.all_begun_s
-                continue
-            near = stays.overlapping(round(1e9 * begin_s), round(1e9 * (begin_s + 3 * unit_s)))
-            taken = self._affordable(stays, near)
-            ran = self._at_paces(stays, taken, factors)
-            found = [_Lengths([], []) for _ in self.programs]
-            for row, one in zip(taken.tolist(), ran, strict=True):
-                program = int(stays.program[row])
-                start_s = one.start_s + int(stays.start[taken].min()) / 1e9
-                end_s = start_s + one.timeline.total_cycles / clocks[program]
-                inside = begin_s <= start_s and end_s <= begin_s + 2 * unit_s
-                found[program].add(one.timeline.total_cycles, inside=inside)
-            if all(own.inside for own in found) or len(taken) < len(near):
-                lengths = [own.mean(before) for own, before in zip(found, cycles, strict=True)]
-                return lengths, loads(self.programs, self.slots, stays, (1e9 * begin_s, 1e9 * (begin_s + 2 * unit_s)))
-            unit_s *= 2
-
-    def _at_paces(self, stays: Stays, rows: Numbers, factors: Sequence[float]) -> list[Ran]:
-        paced = [factors[program] for program in stays.program[rows].tolist()]
-        return self._together.simulate(self._as_they_began(stays, rows, paced, np.ones(len(rows), np.bool_)))
-
-    def _round_trip_s(self, seconds: Sequence[float]) -> float:
-        """What the slowest of all inferences takes with the host's part, and its turn among those of its slot."""
-
-        def of(program: Program, slots: int, own: float) -> float:
-            host = StageSource(program, seed=self.options.seed, activation=0).lone_ns(0) / 1e9
-            return host + -(-self.options.activations // slots) * own
-
-        each = zip(self.programs, self.slots, seconds, strict=True)
-        return max(of(program, len(slots), own) for program, slots, own in each)
-
-    def _for_seconds(self, seconds: float) -> RunOptions:
-        on_their_way = min(self.options.set_size, self.options.limit)
-        return replace(self.options, num_iter=None, time=seconds, set_size=on_their_way, profile=())
-
-    def _affordable(self, stays: Stays, rows: Numbers) -> Numbers:
-        """The first of them, no more than one event loop has room for."""
-        sizes = np.array([len(program.commands) for program in self.programs])[stays.program[rows]]
-        return rows[np.cumsum(sizes) <= _MOST_COMMANDS]
-
-    def _batches(self, stays: Stays, rows: Numbers) -> Iterator[Numbers]:
-        """Rows in order of their starts, as many at a time as leave room for what overlaps them."""
-        sizes = np.array([len(program.commands) for program in self.programs])[stays.program[rows]]
-        number = np.cumsum(sizes) // (_MOST_COMMANDS // 2)
-        for each in np.unique(number).tolist():
-            yield rows[number == each]
-
-    def _as_they_began(
-        self, stays: Stays, rows: Numbers, factors: Sequence[float], chosen: npt.NDArray[np.bool_]
-    ) -> list[Begun]:
-        """Each when the pipeline began it; one that is chosen waits for the chosen one before it on its slot."""
+    def _simulate(self, stays: _Stays, rows: Numbers, factor: Factor) -> list[Ran]:
+        """One event loop of these rows, in order of their starts."""
+        place: dict[Key, int] = {}  # by turns: a request is made when any of those on their way is back
         before: dict[tuple[int, int], int] = {}
-        origin, found = int(stays.start[rows].min()), []
-        for place, (row, factor) in enumerate(zip(rows.tolist(), factors, strict=True)):
-            program, slot = self._slot(stays, row)
-            after = before.get((program, slot), NOTHING_BEFORE) if chosen[place] else NOTHING_BEFORE
-            start_s = (int(stays.start[row]) - origin) / 1e9
-            found.append(Begun(program, self.slots[program][slot].device, start_s, factor, after))
-            if chosen[place]:
-                before[program, slot] = place
-        return found
+        origin, found = int(stays.start[rows].min()), list[Begun]()
+        for row in rows.tolist():
+            key = program, activation, inference = stays.key(row)
+            slot = self._slot(key)
+            follows = place.get((program, activation, inference - self.options.set_size), NOTHING_BEFORE)
+            since = origin if follows == NOTHING_BEFORE else int(stays.end[rows[follows]])
+            ready = stays.start[row] if follows == NOTHING_BEFORE else stays.arrived[row]
+            waits_s, after = max(int(ready) - since, 0) / 1e9, before.get(slot, NOTHING_BEFORE)
+            device = self.slots[program][slot[1]].device
+            found.append(Begun(program, device, waits_s, factor(key), after, follows))
+            before[slot] = place[program, activation, int(stays.turn[row])] = len(found) - 1
+        return self._together.simulate(found)
 
-    def _slot(self, stays: Stays, row: int) -> tuple[int, int]:
-        program, activation, _ = stays.key(row)
+    def _slot(self, key: Key) -> tuple[int, int]:
+        program, activation, _ = key
         return program, activation % len(self.slots[program])
+
+
+def later(ran: Mapping[Key, Ran]) -> dict[Key, Ran]:
+    """Those that began in the later half of the time; of a program that began none then, all."""
+    half_s = max((each.start_s + each.seconds for each in ran.values()), default=0.0) / 2
+    late = {key: each for key, each in ran.items() if each.start_s >= half_s}
+    known = {key[0] for key in late}
+    return late | {key: each for key, each in ran.items() if key[0] not in known}
+
+
+def _turns(owner: Numbers) -> Numbers:
+    """How many rows of the same owner are before each: of [5, 7, 5, 5] it is [0, 0, 1, 2]."""
+    order = np.argsort(owner, kind="stable")
+    ordered = owner[order]
+    first = np.searchsorted(ordered, ordered)
+    found = np.empty(len(owner), np.int64)
+    found[order] = np.arange(len(owner)) - first
+    return found

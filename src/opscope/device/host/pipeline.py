@@ -72,10 +72,8 @@ class Pipeline:
         guests: Sequence[Guest],
         options: RunOptions,
         *,
-        begins_ns: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """`begins_ns` says when each activation makes its first requests; None: all at once."""
         self.options, self.guests, self.progress = options, guests, progress
         self.guest_of = [guest for guest in guests for _ in range(options.activations)]
         self.places = [
@@ -83,7 +81,6 @@ class Pipeline:
             for number, guest in enumerate(guests)
             for activation in range(options.activations)
         ]
-        self.begins_ns = begins_ns or [0] * len(self.places)
         self.stages = [
             StageSource(guest.program, seed=options.seed, activation=a) for a, guest in enumerate(self.guest_of)
         ]
@@ -108,9 +105,9 @@ class Pipeline:
 
     def run(self) -> list[HostTimes]:
         """Process events in time order until no inference is in flight; return the times of every program."""
-        for activation, begin_ns in enumerate(self.begins_ns):
+        for activation in range(len(self.places)):
             for _ in range(min(self.options.set_size, self.options.limit)):
-                self._enqueue(activation, begin_ns)
+                self._enqueue(activation, 0)
         heapify(self.events)
         while self.events:
             now, event, activation, inference = heappop(self.events)

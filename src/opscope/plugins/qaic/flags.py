@@ -365,6 +365,9 @@ def run_programs(call: RunnerCall, *, progress: Callable[[int, int], None] | Non
     from .inputs import given_inputs, listed_inputs
     from .raw_outputs import write_raw
 
+    for place in filter(None, (call.options.out_dir, call.outputs)):
+        if not place.is_dir():  # the vendor's runner makes none
+            raise UsageError(f"{place}: no such folder; expected one that is there and can be written to")
     with spelt_as(RUNNER_WORDS):
         if len(call.folders) > 1:
             return programs_together.run_programs(call.folders, call.options, progress=progress)

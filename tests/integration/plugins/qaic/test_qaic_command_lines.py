@@ -293,6 +293,16 @@ def test_outputs_are_those_of_the_given_input(
     assert "-i: 2 files; expected one for each of 1 inputs: x" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flag", ["--aic-profiling-out-dir", "--write-output-dir"])
+def test_the_runner_makes_no_folder(
+    product: Path, tmp_path: Path, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built, place = specialized(product, tmp_path), tmp_path / "absent"
+    assert run("qaic-runner", "-t", built, "-n", 1, "--aic-profiling-type=latency", f"{flag}={place}") == 2
+    assert f"{place}: no such folder; expected one that is there" in capsys.readouterr().err
+    assert not place.exists()
+
+
 def test_several_programs_run_at_once_and_share_the_device(
     product: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opscope.analysis.totals.bandwidths import _carry_back, bandwidths
+from opscope.analysis.totals.bandwidths import bandwidths
 from opscope.analysis.totals.work import InferenceWork
 from support.decode.build import small
 from support.device.build import DMA, HVX, READ, WRITE, Step
@@ -49,12 +49,3 @@ def test_reads_and_writes_of_all_cores_are_together_no_faster_than_the_memory() 
     assert total.max() <= RATE * (1 + 1e-9)
     assert moved(*found["DDR read bandwidth"]) == pytest.approx(800_000)
     assert moved(*found["DDR write bandwidth"]) == pytest.approx(80_000)
-
-
-def test_what_a_memory_cannot_move_in_a_window_has_moved_before() -> None:
-    """Two routes with room for 10 in each window: 24 in the last one leave 14, of each route its share."""
-    amounts = np.array([[0.0, 2.0, 18.0], [0.0, 1.0, 6.0]])
-    _carry_back(amounts, np.array([10.0, 10.0, 10.0]))
-    assert amounts.sum(axis=0).tolist() == pytest.approx([7, 10, 10])
-    assert amounts.sum(axis=1).tolist() == pytest.approx([20, 7])
-    assert amounts[:, 2].tolist() == pytest.approx([7.5, 2.5])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -149,7 +149,7 @@ class Compiler:
         if lowering is None:
             raise ValueError("the last pass leaves no commands; expected them")
         _flush_stats(plan, lowering)
-        columns = lowering.context.emitter.columns()
+        columns = lowering.context.emitter.named_columns()
         bounds = program_bounds(self._macs, plan, lowering)
         built = _Built(machine, options, plan, tuple(passes), lowering, columns, bounds)
         self._built.append(built)
@@ -181,7 +181,7 @@ def _flush_stats(plan: Plan, lowering: Lowering) -> None:
     context = lowering.context
     records = sum(context.groups[row[2]].threads for row in context.emitter.rows)
     size = records * OP_RECORD.itemsize
-    detail = context.emitter.detail(Detail("stats buffer", context.outer_name, "i8", "", (), ""))
+    detail = context.emitter.detail(partial(Detail, "stats buffer", context.outer_name, "i8", "", (), ""))
     own = size / (context.lane_count * len(context.groups))
     for lane in range(context.lane_count):
         for group in range(len(context.groups)):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil, inf
+from typing import NamedTuple
 
 from ...core.meaning import Carries, Direction, Does
 from ...estimate.kernels import has_weights, keeps_layout
@@ -33,6 +35,16 @@ VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues
 _TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", "i64": "index64"}
 
 
+class _Transfer(NamedTuple):
+    """What all transfers of a form over a route have in common."""
+
+    name: str
+    route: int
+    issue_cycles: float
+    memory: str  # the end of the way that its operand names
+    direction: Direction
+
+
 class LoweringContext:
     """A schedule and its machine, as code generation needs them; only the emitter changes meanwhile."""
 
@@ -52,8 +64,8 @@ class LoweringContext:
         self.vector_costs: dict[int, VectorCost] = {}  # command between ops → the inputs of its cycles
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
-        self.routes = {route.carries: number for number, route in enumerate(target.routes)}
-        self.issue_cycles = {route.carries: issue_cycles(route) for route in target.routes}
+        self._routes = {route.carries: (number, route) for number, route in enumerate(target.routes)}
+        self._transfers: dict[tuple[Carries, str], _Transfer] = {}  # by what a route carries, and the form
         self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=self._starts(target))
         self.local_name = local.name
         self._command_names = target.commands
@@ -62,7 +74,7 @@ class LoweringContext:
         share = RESIDENT_SHARE if tiling.keeps_constants else inf
         self.resident_constants = resident_constants(plan, round(local.bytes.value / share))
         self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
-        self.constant_details: set[int] = set()  # of commands that move constants
+        self.constant_details: list[int] = []  # of commands that move constants, by number at emission
         self._details: dict[tuple[object, ...], int] = {}
         self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
         self._weight_cuts: dict[int, Sharding] = {}  # op → how lanes share its weights
@@ -283,22 +295,31 @@ class LoweringContext:
         local_bytes: float = 0.0,
     ) -> CommandSpec:
         """The spec of a command that moves bytes over a route."""
-        memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
-        local_bytes = 0.0 if carries is Carries.BRING else local_bytes
+        known = self._transfers.get((carries, form))
+        if known is None:
+            known = self._transfers[carries, form] = self._transfer(carries, form)
+        name, route, issue, memory, direction = known
         return CommandSpec(
             lane,
             self.dma if group is None else group,
-            self.command_name(form or carries),
+            name,
             Does.MOVE,
             index,
-            self.move_detail(index, step, memory, tensor, Direction.OUT if carries is Carries.WRITE else Direction.IN),
-            self.issue_cycles[carries],
+            self.move_detail(index, step, memory, tensor, direction),
+            issue,
             size,
-            route=self.routes[carries],
-            moved_bytes=max(1.0, size),
-            address=address,
-            local_bytes=local_bytes,
+            route,
+            size if size > 1.0 else 1.0,
+            0.0,
+            address,
+            0.0 if carries is Carries.BRING else local_bytes,
         )
+
+    def _transfer(self, carries: Carries, form: str) -> _Transfer:
+        memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
+        direction = Direction.OUT if carries is Carries.WRITE else Direction.IN
+        number, route = self._routes[carries]
+        return _Transfer(self.command_name(form or carries), number, issue_cycles(route), memory, direction)
 
     def move_detail(self, index: int, step: int, memory: str, tensor: int, direction: Direction = Direction.IN) -> int:
         """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it.
@@ -306,31 +327,37 @@ class LoweringContext:
         The operand is the end of the way that `memory` is: what is read from there, or written to it.
         """
         key = (index, step, memory, tensor, direction)
-        if key not in self._details:
-            name = self.plan.placed[index].op.name if index != NO_OP else "output"
-            what = self.graph.tensors[tensor] if tensor != ABSENT else None
-            role = "Dest" if direction is Direction.OUT else "Src"
-            operands = (self._operand(direction, role, what, memory),) if what else ()
-            self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
+        known = self._details.get(key)
+        if known is None:
+            known = self._details[key] = self.emitter.detail(partial(self._move_detail, *key))
             if tensor != ABSENT and self.is_constant(tensor):
-                self.constant_details.add(self._details[key])
-        return self._details[key]
+                self.constant_details.append(known)
+        return known
+
+    def _move_detail(self, index: int, step: int, memory: str, tensor: int, direction: Direction) -> Detail:
+        name = self.plan.placed[index].op.name if index != NO_OP else "output"
+        what = self.graph.tensors[tensor] if tensor != ABSENT else None
+        role = "Dest" if direction is Direction.OUT else "Src"
+        operands = (self._operand(direction, role, what, memory),) if what else ()
+        return Detail(f"{name}/__{step}", memory, "", "", operands, "")
 
     def compute_detail(self, index: int, step: int, steps: int) -> int:
         """Number of the detail of a command that computes one tile; tiles differ in their names only."""
         key = (index, step, steps)
         known = self._details.get(key)
         if known is None:
-            op = self.plan.placed[index].op
-            if index not in self._whole_details:
-                self._whole_details[index] = self._compute_detail(op)
-            whole = self._whole_details[index]
-            name = f"{op.name}/__{step}" if steps > 1 else op.name
-            detail = Detail(name, whole.memory, whole.types, whole.shape, whole.operands, whole.attributes)
-            known = self._details[key] = self.emitter.detail(detail)
+            known = self._details[key] = self.emitter.detail(partial(self._compute_detail, *key))
         return known
 
-    def _compute_detail(self, op: Op) -> Detail:
+    def _compute_detail(self, index: int, step: int, steps: int) -> Detail:
+        op = self.plan.placed[index].op
+        if index not in self._whole_details:
+            self._whole_details[index] = self._whole_detail(op)
+        whole = self._whole_details[index]
+        name = f"{op.name}/__{step}" if steps > 1 else op.name
+        return Detail(name, whole.memory, whole.types, whole.shape, whole.operands, whole.attributes)
+
+    def _whole_detail(self, op: Op) -> Detail:
         """The detail of an op as a whole: its operands with their types, shapes and memories.
 
         All of them are local: engines compute there, and what lies in outer memory was copied by a command of its own.

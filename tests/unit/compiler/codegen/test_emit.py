@@ -117,7 +117,7 @@ def test_nothing_emitted_is_an_empty_table() -> None:
 
 def test_a_command_that_takes_longer_than_a_program_can_say_is_refused_by_name() -> None:
     emitter = Emitter(cores=1, groups=1)
-    detail = emitter.detail(Detail("conv/__0", "", "", "", (), ""))
+    detail = emitter.detail(lambda: Detail("conv/__0", "", "", "", (), ""))
     emitter.emit(CommandSpec(0, 0, "conv", Does.COMPUTE, 0, detail, 2.0**32))
     with pytest.raises(UsageError, match=r"^conv/__0: cycles of one command is 4294967296; expected at most "):
         emitter.columns()

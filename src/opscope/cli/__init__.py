@@ -90,7 +90,7 @@ Exit codes: 0 fine, 1 a budget or gate failed, 2 wrong usage or unreadable input
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `opscope` command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    gc.set_threshold(200_000, 50, 50)  # a command makes many objects and few cycles
+    gc.set_threshold(1_000_000, 50, 50)  # a command makes many objects and few cycles
     for stream in (sys.stdout, sys.stderr):  # a terminal without — or µ gets an escape, not a traceback
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -161,7 +161,7 @@ class Compiler:
         if lowering is None:
             raise ValueError("the last pass leaves no commands; expected them")
         _flush_stats(stats, lowering)
-        columns = lowering.context.emitter.columns()
+        columns = lowering.context.emitter.named_columns()
         bounds = program_bounds(self._macs, plan, lowering)
         built = _Built(machine, options, plan, tuple(passes), lowering, columns, bounds)
         self._built.append(built)
@@ -193,7 +193,7 @@ def _flush_stats(stats: StatsOptions, lowering: Lowering) -> None:
     context = lowering.context
     each = [group.threads * (OP_RECORD.itemsize + _counter_bytes(stats, group.name)) for group in context.groups]
     size = sum(each[row[2]] for row in context.emitter.rows)
-    detail = context.emitter.detail(Detail("stats buffer", context.outer_name, "i8", "", (), ""))
+    detail = context.emitter.detail(partial(Detail, "stats buffer", context.outer_name, "i8", "", (), ""))
     own = size / (context.lane_count * len(context.groups))
     for lane in range(context.lane_count):
         for group in range(len(context.groups)):

@@ -19,7 +19,7 @@ def memory_metrics(plan: Plan, lowering: Lowering, columns: Columns) -> MemoryMe
     """Traffic per core and route, peak use of local memory, and a histogram of op sizes."""
     table = columns.commands
     carries = {number: route.carries for number, route in enumerate(plan.machine.target.routes)}
-    constant = np.isin(table["detail"], list(lowering.context.constant_details))
+    constant = np.isin(table["detail"], columns.detail_of[lowering.context.constant_details])
     rows = []
     for device in range(plan.machine.devices):
         for core in range(plan.machine.cores):

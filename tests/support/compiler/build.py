@@ -285,10 +285,11 @@ def _recorded() -> Iterator[dict[int, _Record]]:
         release(self, address, guards)
         del now[0].taken[now[0].lanes[id(self)], address]
 
-    def noted_touch(self: Tensors, copy: LocalCopy, command: int) -> None:
-        touch(self, copy, command)
+    def noted_touch(self: Tensors, command: int, *copies: LocalCopy) -> None:
+        touch(self, command, *copies)
         device, core = self.context.emitter.rows[command][:2]
-        now[0].use(device * self.context.plan.machine.cores + core, copy.addresses, command)
+        for copy in copies:
+            now[0].use(device * self.context.plan.machine.cores + core, copy.addresses, command)
 
     def noted_store(self: Tensors, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool) -> None:
         store(self, tensor, lane, copy, tiled=tiled)

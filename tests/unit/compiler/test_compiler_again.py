@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
 
 from opscope.compiler import PASSES, Compiler, compile_graph
-from opscope.compiler.codegen.lower import Lowering
+from opscope.compiler.codegen.lower import Lowering, lower
+from opscope.compiler.passes.schedule import schedule
 from opscope.compiler.plan import Plan
 from opscope.core.errors import UsageError
 from opscope.estimate.precision import with_precision
@@ -114,3 +117,17 @@ def test_a_corner_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts == counts[:1] * 3
     assert told[Corner.TYPICAL] == told[Corner.FAST] == told[Corner.SLOW]
     assert [name for name, _ in told[Corner.SLOW]] == [name for name, _ in PASSES]
+
+
+def test_a_lowering_that_is_dropped_is_freed_at_once() -> None:
+    """Tilings are tried one after the other: what waits for the collector of cycles would fill the memory."""
+    plans: list[Plan] = []
+    machine = Machine(targets.load("aic100-std"))
+    compile_graph(network(), machine, CompileOptions(), after_pass=lambda _, plan: plans.append(plan))
+    planned = schedule(plans[-1])
+    gc.disable()
+    try:
+        dropped = ref(lower(planned).context)
+        assert dropped() is None
+    finally:
+        gc.enable()

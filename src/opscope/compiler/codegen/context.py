@@ -7,22 +7,24 @@ sorted by thread group, a lane is one thread group of such a core.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from math import ceil, inf
+from typing import NamedTuple
 
 from ...core.meaning import Carries, Direction, Does
 from ...estimate.kernels import has_weights, keeps_layout
 from ...estimate.price import launch_cycles
 from ...estimate.traffic.stores import loop_bytes
 from ...estimate.work import DEQUANTIZE, numbers, unpacked_bytes
-from ...graph.graph import ABSENT, Op, Role, Tensor
-from ...graph.kinds import KINDS, Family, Touches
+from ...graph.graph import ABSENT, Op, Role
+from ...graph.kinds import Family
 from ...machine.target import Holds, Layout, Memory, Route, Target, Tiling
-from ...program.program import NO_MEMORY, NO_OP, Channel, Detail, Group, MemoryInfo, Operand
+from ...program.program import NO_MEMORY, Channel, Group, MemoryInfo
 from ..passes.axes import input_axes
 from ..passes.split_prices import weight_cuts
 from ..plan import Placed, Plan, Schedule, Split, channel_axis
 from ..sharding import REDUCED, Sharding
+from .details import DetailWords
 from .emit import CommandSpec, Emitter, SequencerStarts
 from .timing import VectorCost, issue_cycles
 
@@ -30,7 +32,15 @@ _WORTH = 4  # times the cycles of starting it: the mean work of a piece
 RESIDENT_SHARE = 16  # biases and other small constants may stay in 1/16 of local memory
 VECTOR_GROUP = 0  # the group with most threads also converts layouts and issues all-gathers
 
-_TYPE_NAMES = {"f16": "float16", "f32": "float", "u8": "ui8", "i32": "index32", "i64": "index64"}
+
+class _Transfer(NamedTuple):
+    """What all transfers of a form over a route have in common."""
+
+    name: str
+    route: int
+    issue_cycles: float
+    memory: str  # the end of the way that its operand names
+    direction: Direction
 
 
 class LoweringContext:
@@ -52,19 +62,19 @@ class LoweringContext:
         self.vector_costs: dict[int, VectorCost] = {}  # command between ops → the inputs of its cycles
         self.dma = len(self.groups) - 1
         self.doorbell_group = VECTOR_GROUP if target.sequencer is None else self.dma
-        self.routes = {route.carries: number for number, route in enumerate(target.routes)}
-        self.issue_cycles = {route.carries: issue_cycles(route) for route in target.routes}
+        self._routes = {route.carries: (number, route) for number, route in enumerate(target.routes)}
+        self._transfers: dict[tuple[Carries, str], _Transfer] = {}  # by what a route carries, and the form
         self.emitter = Emitter(cores=plan.machine.cores, groups=len(self.groups), starts=self._starts(target))
         self.local_name = local.name
         self._command_names = target.commands
-        self.memory_number = {memory.name: number for number, memory in enumerate(target.memories)}
         self.outer_name = target.home(Holds.CONSTANTS).name
         share = RESIDENT_SHARE if tiling.keeps_constants else inf
         self.resident_constants = resident_constants(plan, round(local.bytes.value / share))
         self.maker = {t: i for i, placed in enumerate(plan.placed) for t in placed.op.outputs}
-        self.constant_details: set[int] = set()  # of commands that move constants
+        self.constant_details: list[int] = []  # of commands that move constants, by number at emission
         self._details: dict[tuple[object, ...], int] = {}
-        self._whole_details: dict[int, Detail] = {}  # op → its detail before it is cut into tiles
+        self._held: dict[int, Mapping[int, float]] = {}  # op → bytes of its operands that a core has at once
+        self.words = DetailWords(plan, local.name, constants=self.resident_constants, made=self.maker.keys())
         self._weight_cuts: dict[int, Sharding] = {}  # op → how lanes share its weights
         self._common_axes: dict[tuple[int, int], list[tuple[int, Sharding | None]]] = {}  # op, position of an input
         self.loop_bytes = loop_bytes(plan.graph)
@@ -283,22 +293,31 @@ class LoweringContext:
         local_bytes: float = 0.0,
     ) -> CommandSpec:
         """The spec of a command that moves bytes over a route."""
-        memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
-        local_bytes = 0.0 if carries is Carries.BRING else local_bytes
+        known = self._transfers.get((carries, form))
+        if known is None:
+            known = self._transfers[carries, form] = self._transfer(carries, form)
+        name, route, issue, memory, direction = known
         return CommandSpec(
             lane,
             self.dma if group is None else group,
-            self.command_name(form or carries),
+            name,
             Does.MOVE,
             index,
-            self.move_detail(index, step, memory, tensor, Direction.OUT if carries is Carries.WRITE else Direction.IN),
-            self.issue_cycles[carries],
+            self.move_detail(index, step, memory, tensor, direction),
+            issue,
             size,
-            route=self.routes[carries],
-            moved_bytes=max(1.0, size),
-            address=address,
-            local_bytes=local_bytes,
+            route,
+            size if size > 1.0 else 1.0,
+            0.0,
+            address,
+            0.0 if carries is Carries.BRING else local_bytes,
         )
+
+    def _transfer(self, carries: Carries, form: str) -> _Transfer:
+        memory = self.outer_name if carries in (Carries.READ, Carries.WRITE) else self.local_name
+        direction = Direction.OUT if carries is Carries.WRITE else Direction.IN
+        number, route = self._routes[carries]
+        return _Transfer(self.command_name(form or carries), number, issue_cycles(route), memory, direction)
 
     def move_detail(self, index: int, step: int, memory: str, tensor: int, direction: Direction = Direction.IN) -> int:
         """Number of the detail of a command that moves a tensor; commands of one tile on several lanes share it.
@@ -306,15 +325,12 @@ class LoweringContext:
         The operand is the end of the way that `memory` is: what is read from there, or written to it.
         """
         key = (index, step, memory, tensor, direction)
-        if key not in self._details:
-            name = self.plan.placed[index].op.name if index != NO_OP else "output"
-            what = self.graph.tensors[tensor] if tensor != ABSENT else None
-            role = "Dest" if direction is Direction.OUT else "Src"
-            operands = (self._operand(direction, role, what, memory),) if what else ()
-            self._details[key] = self.emitter.detail(Detail(f"{name}/__{step}", memory, "", "", operands, ""))
+        known = self._details.get(key)
+        if known is None:
+            known = self._details[key] = self.emitter.detail(partial(self.words.move, *key))
             if tensor != ABSENT and self.is_constant(tensor):
-                self.constant_details.add(self._details[key])
-        return self._details[key]
+                self.constant_details.append(known)
+        return known
 
     def compute_detail(self, index: int, step: int, steps: int, here: Callable[[], Mapping[int, float]] = dict) -> int:
         """Number of the detail of a command that computes one tile; tiles differ in their names only.
@@ -324,47 +340,10 @@ class LoweringContext:
         key = (index, step, steps)
         known = self._details.get(key)
         if known is None:
-            op = self.plan.placed[index].op
-            if index not in self._whole_details:
-                self._whole_details[index] = self._compute_detail(op, here())
-            whole = self._whole_details[index]
-            name = f"{op.name}/__{step}" if steps > 1 else op.name
-            detail = Detail(name, whole.memory, whole.types, whole.shape, whole.operands, whole.attributes)
-            known = self._details[key] = self.emitter.detail(detail)
+            if index not in self._held:
+                self._held[index] = here()
+            known = self._details[key] = self.emitter.detail(partial(self.words.compute, *key, self._held[index]))
         return known
-
-    def _compute_detail(self, op: Op, here: Mapping[int, float]) -> Detail:
-        """The detail of an op as a whole: its operands with their types, shapes and memories.
-
-        All of them are local: engines compute there, and what lies in outer memory was copied by a command of its own.
-        """
-        tensors, local = self.graph.tensors, self.local_name
-        named = [
-            (Direction.OUT, "Dest", tensors[op.outputs[0]], ABSENT),
-            *((Direction.IN, f"Src{i}", self._as_read(op, i, t), i) for i, t in enumerate(op.inputs) if t != ABSENT),
-        ]
-        labels = [tensor.dtype.label for _, _, tensor, _ in named]
-        return Detail(
-            op.name,
-            local,
-            ", ".join(dict.fromkeys(_TYPE_NAMES.get(label, label) for label in labels)),
-            ", ".join(f"{role} [{_extents(tensor.shape)}]" for _, role, tensor, _ in named),
-            tuple(self._operand(way, role, t, local, round(here.get(i) or t.bytes or 0)) for way, role, t, i in named),
-            "{" + ", ".join(f"{key}: {value}" for key, value in op.attributes.items()) + "}",
-        )
-
-    def _as_read(self, op: Op, position: int, tensor: int) -> Tensor:
-        """An input as it is in local memory: of a table beyond it, no more rows than the op picks were copied."""
-        whole, made = self.graph.tensors[tensor], self.graph.tensors[op.outputs[0]]
-        is_picked = position == 0 and len(op.outputs) == 1 and KINDS[op.kind].touches is Touches.OUTPUT
-        is_beyond = tensor not in self.maker and tensor not in self.resident_constants
-        if not (is_picked and is_beyond) or (made.elements or 0) >= (whole.elements or 0):
-            return whole
-        return replace(whole, shape=made.shape, stored_bytes=None)
-
-    def _operand(self, way: Direction, role: str, tensor: Tensor, memory: str, size: int | None = None) -> Operand:
-        place = self.memory_number[memory]
-        return Operand(way, role, tensor.name, place, tensor.dtype.label, tensor.shape or (), size)
 
 
 def resident_constants(plan: Schedule, limit: int) -> frozenset[int]:
@@ -384,10 +363,6 @@ def resident_constants(plan: Schedule, limit: int) -> frozenset[int]:
             break
         chosen.add(t)
     return frozenset(chosen) | plan.kept
-
-
-def _extents(shape: tuple[int, ...] | None) -> str:
-    return " x ".join(map(str, shape or ()))
 
 
 def engine_groups(plan: Plan | Schedule) -> tuple[Group, ...]:

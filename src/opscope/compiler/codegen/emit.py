@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -73,8 +73,9 @@ class Columns:
     sources: npt.NDArray[np.uint32]
     kinds_of_dependency: npt.NDArray[np.uint8]
     kinds: tuple[str, ...]
-    details: tuple[Detail, ...]
     row_of: npt.NDArray[np.int64]  # number of a command at its emission → its row
+    detail_of: npt.NDArray[np.int64]  # number of a detail at its emission → its number
+    details: tuple[Detail, ...] = ()  # of a program that is kept: see `Emitter.named_columns`
 
 
 def share(total: float, number: int, count: int) -> int:
@@ -100,7 +101,7 @@ class Emitter:
         self.dependency_counts: list[int] = []  # of each command
         self.stream_of: list[int] = []  # of each command: lane and route, whose commands finish in order
         self.kinds: dict[str, int] = {}
-        self.details: dict[Detail, int] = {}
+        self._details: list[Callable[[], Detail]] = []
         # Lane → stream → last command it is known to come after.
         self._known_done: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._last: dict[int, int] = {}  # stream → its last command
@@ -108,8 +109,10 @@ class Emitter:
         self._counted: dict[int, int] = {}  # core → commands in the current block of its sequencer's program
         self.moved: Counter[int] = Counter()  # route → bytes so far
 
-    def detail(self, detail: Detail) -> int:
-        return self.details.setdefault(detail, len(self.details))
+    def detail(self, make: Callable[[], Detail]) -> int:
+        """The number of a detail that is made only if the commands are kept: most are of a program that was tried."""
+        self._details.append(make)
+        return len(self._details) - 1
 
     def emit(self, spec: CommandSpec, after: Iterable[int] = (), reuses: Iterable[int] = ()) -> int:
         """Append a command and return its number.
@@ -164,16 +167,16 @@ class Emitter:
     def _add(self, spec: CommandSpec, after: Iterable[int], reuses: Iterable[int]) -> int:
         """Append one row with the dependencies that are not implied yet."""
         of, group, kind, does, op, detail, cycles, out, route, moved_bytes, macs, address, local_bytes, _ = spec
-        lane, moved = of * self.groups + group, round(moved_bytes)
-        device, core = divmod(of, self.cores)
-        self._add_dependencies(lane, after, reuses)
+        moved, rows = round(moved_bytes), self.rows
+        own = (of * self.groups + group) * _STREAMS  # what the lane computes itself: done in order, no wait needed
+        self._add_dependencies(own, after, reuses)
         if route != NO_ROUTE:
             self.moved[route] += moved
-        self.stream_of.append(lane * _STREAMS + route + 1)
-        self.rows.append(
+        self.stream_of.append(own + route + 1)
+        rows.append(
             (
-                device,
-                core,
+                of // self.cores,
+                of % self.cores,
                 group,
                 route,
                 self.kinds.setdefault(kind, len(self.kinds)),
@@ -189,26 +192,34 @@ class Emitter:
                 does,
             )
         )
-        return len(self.rows) - 1
+        return len(rows) - 1
 
-    def _add_dependencies(self, lane: int, after: Iterable[int], reuses: Iterable[int]) -> None:
-        """Add those of the commands to wait for that the lane has not waited for yet."""
-        stream_of, known, sources = self.stream_of, self._known_done[lane], self.sources
-        own = lane * _STREAMS  # stream of what the lane computes itself: done in order, no wait needed
-        before = len(sources)
-        for commands, kind in ((after, TRUE), (reuses, ORDER)):
-            for command in commands:
-                stream = stream_of[command]
-                if stream != own and known.get(stream, -1) < command:
-                    known[stream] = command
-                    sources.append(command)
-                    self.kinds_of_dependency.append(kind)
-        self.dependency_counts.append(len(sources) - before)
+    def _add_dependencies(self, own: int, after: Iterable[int], reuses: Iterable[int]) -> None:
+        """Add those of the commands to wait for that a lane, with its own stream, has not waited for yet."""
+        stream_of, known, sources = self.stream_of, self._known_done[own], self.sources
+        first = len(sources)
+        for command in after:
+            stream = stream_of[command]
+            if stream != own and known.get(stream, -1) < command:
+                known[stream] = command
+                sources.append(command)
+        true = len(sources) - first
+        for command in reuses:
+            stream = stream_of[command]
+            if stream != own and known.get(stream, -1) < command:
+                known[stream] = command
+                sources.append(command)
+        count = len(sources) - first
+        self.kinds_of_dependency += [TRUE] * true + [ORDER] * (count - true)
+        self.dependency_counts.append(count)
 
     def latest(self, commands: Iterable[int]) -> list[int]:
         """The last command of each stream: after these, all of `commands` are done."""
+        found = sorted(set(commands))
+        if len(found) < 2:
+            return found
         stream_of = self.stream_of
-        return sorted({stream_of[command]: command for command in sorted(commands)}.values())
+        return sorted({stream_of[command]: command for command in found}.values())
 
     def _records(self) -> npt.NDArray[np.void]:
         try:
@@ -221,7 +232,7 @@ class Emitter:
         fields = COMMAND.names or ()
         numbers = ((row, name, found) for row in self.rows for name, found in zip(fields, row, strict=True))
         row, name, found = next(each for each in numbers if each[2] > np.iinfo(COMMAND[each[1]]).max)
-        op = printable(list(self.details)[row[fields.index("detail")]].name)
+        op = printable(self._details[row[fields.index("detail")]]().name)
         most = np.iinfo(COMMAND[name]).max
         return UsageError(f"{op}: {name} of one command is {found}; expected at most {most}, of a smaller model")
 
@@ -245,6 +256,13 @@ class Emitter:
             place[np.array(self.sources, dtype=np.int64)[moved]].astype(np.uint32),
             np.array(self.kinds_of_dependency, dtype=np.uint8)[moved],
             tuple(self.kinds),
-            tuple(self.details),
             place,
+            np.arange(len(self._details)),
         )
+
+    def named_columns(self) -> Columns:
+        """The columns with their details; those that are alike are one."""
+        columns, numbers = self.columns(), dict[Detail, int]()
+        found = np.array([numbers.setdefault(make(), len(numbers)) for make in self._details], np.int64)
+        columns.commands["detail"] = found[columns.commands["detail"]]
+        return replace(columns, details=tuple(numbers), detail_of=found)

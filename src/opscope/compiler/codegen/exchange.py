@@ -43,7 +43,7 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
                 Carries.MULTICAST, lane, index, copy.size, form="multicast", group=VECTOR_GROUP, tensor=t, step=step
             )
             sent[lane] = context.emitter.emit(spec, [piece.command for piece in copy.pieces])
-            tensors.record_use(copy, sent[lane])
+            tensors.record_use(sent[lane], copy)
         for lane, (tiled, copy) in holders.items():
             others = [
                 other
@@ -69,7 +69,7 @@ def add_up(context: LoweringContext, tensors: Tensors, index: int) -> None:
             done = context.emitter.emit(spec, [sent[other] for other in others], [sent[lane]])
             context.vector_costs[done] = cost
             whole = replace(copy, pieces=[Piece(0.0, 1.0, done)])
-            tensors.record_use(whole, done)
+            tensors.record_use(done, whole)
             tensors.store(t, lane, whole, tiled=tiled)
 
 
@@ -88,7 +88,7 @@ def hand_on_state(context: LoweringContext, tensors: Tensors, index: int) -> Non
             tensor=op.outputs[0],
             step=step,
         )
-        tensors.record_use(copy, context.emitter.emit(spec, [piece.command for piece in copy.pieces]))
+        tensors.record_use(context.emitter.emit(spec, [piece.command for piece in copy.pieces]), copy)
 
 
 class _Exchanger:
@@ -224,7 +224,7 @@ class _Exchanger:
                     free = [command for other in to for command in places[other][1]]
                     spec = self._spec(carries, lane, step, self.bytes * shares[lane])
                     sent[lane] = self.context.emitter.emit(spec, made, self.context.emitter.latest(free))
-                    self.tensors.record_use(copy, sent[lane])
+                    self.tensors.record_use(sent[lane], copy)
         return inside, across
 
     def _arrivals(self, lane: int, inside: dict[int, int], received: dict[int, list[int]]) -> list[int]:

@@ -67,10 +67,11 @@ class LocalMemory:
             return None
         taken, address, end = self._gaps[place.first : place.last + 1], place.address, place.address + wanted
         left = []
-        if taken[0].address < address:
-            left.append(taken[0]._replace(end=address))
-        if end < taken[-1].end:
-            left.append(taken[-1]._replace(address=end))
+        low, high = taken[0], taken[-1]
+        if low.address < address:
+            left.append(_Gap(low.address, address, low.guards, low.last_use))
+        if end < high.end:
+            left.append(_Gap(end, high.end, high.guards, high.last_use))
         self._gaps[place.first : place.last + 1] = left
         self._sizes[address] = wanted
         self.used += wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import ceil
 
@@ -21,7 +22,7 @@ from .exchange import add_up, exchange_parts, hand_on_state
 from .operands import Chain, OperandPlacement, OperandPlacer, StreamedOperand, operands_of
 from .shared_reads import read_together
 from .tensors import LocalCopy, OuterCopy, Piece, Tensors
-from .tiles import SharedOperand, Tile, TiledOp, TileRunner, TileSeries
+from .tiles import SharedOperand, Tile, TiledOp, TileRunner, TileSeries, tile_of
 from .weights import LoadedTile, Ring, TileLoads, WeightStream
 
 _LONGEST_CHAIN = 32  # ops: placing a chain takes time with the cube of its length
@@ -215,13 +216,13 @@ class Lowering:
                 loads.follow([(step, lanes) for lanes in (counts[:1] if stays else counts) for step in here])
             for row, step in product(range(rows), here):
                 working = {
-                    lane: (s, Tile(row, s.placement.rows, step, s.steps, number))
+                    lane: (s, tile_of(row, s.placement.rows, step, s.steps, number))
                     for lane, s in active[row].items()
                     if step < s.steps
                 }
                 turn = step - first if stays else row * steps + step
                 loads.emit(turn)
-                for tile in dict.fromkeys(tile for _, tile in working.values()):
+                for tile in dict.fromkeys(tile for _, tile in working.values()) if together else ():
                     self.tiles.prefetch_together(together, tile)
                 for each, tile in working.values():
                     if each.streamed:
@@ -307,7 +308,7 @@ class Lowering:
             series = [TileSeries(self.context, *each) for each in zip(tiled_ops, placements, strict=True)]
             streams = any(each.streamed for each in series)
             for row in range(placements[0].rows):
-                tile = Tile(row, placements[0].rows)
+                tile = tile_of(row, placements[0].rows)
                 if streams:
                     self.tiles.prefetch(series, tile)
                 for each in series:
@@ -429,7 +430,7 @@ class Lowering:
         context = self.context
         size = sum(context.tensor_bytes(t) for t in tensors) if lane == 0 else 0.0
         name = ", ".join(context.graph.tensors[t].name[:80] for t in tensors[:4])
-        detail = context.emitter.detail(Detail(f"{form} {name}", context.local_name, "i8", "", (), ""))
+        detail = context.emitter.detail(partial(Detail, f"{form} {name}", context.local_name, "i8", "", (), ""))
         spec = CommandSpec(
             lane, context.doorbell_group, context.command_name(form), Does.SYNC, NO_OP, detail, 1.0, size
         )

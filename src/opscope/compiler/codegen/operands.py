@@ -98,9 +98,6 @@ class Chain:
         self.passing = frozenset(t for each in self.ops for t in each.op.outputs if self._passes(each.index, t))
         # Partial sums are added up where they are.
         self.sums = frozenset(t for each in self.ops if context.has_partial_sums(each.index) for t in each.op.outputs)
-        # How many times each tensor is an operand or a result: as often it would be streamed.
-        self.counts = Counter(root for each in self.ops for _, root in each.operands)
-        self.counts.update(tensors.root(t) for each in self.ops for t in each.op.outputs)
         self._sharding = context.plan.splits[indices[0]].sharding
         self._slice_counts: dict[tuple[float, float], int] = {}  # portion of the work, share of the results → slices
         self._keeps_layout = all(context.keeps_layout(each.op) for each in self.ops)
@@ -112,6 +109,12 @@ class Chain:
         if shares not in self._slice_counts:
             self._slice_counts[shares] = self.context.slice_count(self.indices, *shares)
         return self._slice_counts[shares]
+
+    def counts(self) -> Counter[int]:
+        """How many times each tensor is an operand or a result: as often it would be streamed."""
+        found = Counter(root for each in self.ops for _, root in each.operands)
+        found.update(self.tensors.root(t) for each in self.ops for t in each.op.outputs)
+        return found
 
     def is_tiled(self, lane: int) -> bool:
         """Whether it works in the tiled layout on a lane: all of it keeps layouts, and an operand is tiled."""
@@ -161,29 +164,32 @@ class OperandPlacer:
     def place_chain(self, chain: Chain, lane: int, *, tiled: bool, rows: int, steps: int = 1) -> list[OperandPlacement]:
         """A placement for every op of a chain, which runs in `rows` slices or, where something is streamed, in more.
 
-        Try, and on failure undo it, stream one tensor more and try again, at last with all of them streamed. A product
-        makes its result in `steps` weight tiles anyway: to stream that alone, it needs no slices of rows.
+        Try, and undo it where not everything fits. A product makes its result in `steps` weight tiles anyway: to stream
+        that alone, it needs no slices of rows.
         """
-        sizes, whole = self._sizes(chain, lane), self._needed_whole(chain, lane)
-        room = self.tensors.memory[lane].capacity
-        bytes_of = {root: sizes.get(root, 0.0) * count for root, count in chain.counts.items()}
+        sizes = self._sizes(chain, lane)
+        attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=rows, steps=steps)
+        if attempt.run(set()):
+            return attempt.placements
+        attempt.undo()
+        return self._place_streamed(chain, lane, sizes, tiled=tiled, rows=rows, steps=steps)
+
+    def _place_streamed(
+        self, chain: Chain, lane: int, sizes: dict[int, float], *, tiled: bool, rows: int, steps: int
+    ) -> list[OperandPlacement]:
+        """Place what does not fit whole: stream one tensor more and try again, at last with all of them streamed."""
+        whole, room = self._needed_whole(chain, lane), self.tensors.memory[lane].capacity
+        bytes_of = {root: sizes.get(root, 0.0) * count for root, count in chain.counts().items()}
         sliced = sum([size for root, size in bytes_of.items() if root not in whole])
         smaller = max(rows, int(-(-4 * sliced // room)))  # then two slices of everything take half of local memory
         smallest = max(rows, int(-(-4 * sum(bytes_of.values()) // room)))  # the same, with what all slices need
-        streamed, more = set[int](), 1
+        placed = self._place_by_slices(chain, lane, sizes, tiled=tiled, rows=smallest, steps=steps)
+        if placed is not None:
+            return placed
+        by_tiles = chain.made if leaves_by_tiles(steps) else frozenset[int]()
+        streamed, more, in_slices = set[int](), 1, False
         while True:
-            in_slices = not streamed <= chain.made if leaves_by_tiles(steps) else bool(streamed)
-            slices = (smaller * more if whole.isdisjoint(streamed) else smallest) if in_slices else rows
-            attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=slices, steps=steps)
-            if attempt.run(streamed):
-                return attempt.placements
-            attempt.undo()
-            if not streamed:
-                placed = self._place_by_slices(chain, lane, sizes, tiled=tiled, rows=smallest, steps=steps)
-                if placed is not None:
-                    return placed
-            first = chain.made if leaves_by_tiles(steps) else frozenset[int]()
-            victim = self._victim(chain, sizes, streamed, first=first, last=whole)
+            victim = self._victim(chain, sizes, streamed, first=by_tiles, last=whole)
             if victim is None:
                 name, least = printable(chain.ops[0].op.name), sum(bytes_of.values()) / smallest
                 raise UsageError(
@@ -191,10 +197,15 @@ class OperandPlacer:
                     "expected more cores or a smaller batch"
                 )
             more = more * 2 if in_slices and victim in whole and more < _MOST_TIMES else 1
-            if more > 1:
-                continue
-            streamed.add(victim)
-            self.tensors.spill(victim, lane)
+            if more == 1:
+                streamed.add(victim)
+                self.tensors.spill(victim, lane)
+            in_slices = not streamed <= by_tiles
+            slices = (smaller * more if whole.isdisjoint(streamed) else smallest) if in_slices else rows
+            attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=slices, steps=steps)
+            if attempt.run(streamed):
+                return attempt.placements
+            attempt.undo()
 
     def _place_by_slices(
         self, chain: Chain, lane: int, sizes: dict[int, float], *, tiled: bool, rows: int, steps: int

@@ -58,7 +58,7 @@ def _read_and_send(tensors: Tensors, index: int, position: int, places: Places) 
         for lane, copy in copies.items():
             copy.pieces.append(Piece(step / count, (step + 1) / count, read if lane == reader else sent))
         for command in (read, sent):  # which reads it where the other has put it
-            tensors.record_use(copies[reader], command)
+            tensors.record_use(command, copies[reader])
     for lane, copy in copies.items():
         tensors.store(root, lane, copy, tiled=False)
 

@@ -188,9 +188,11 @@ class Tensors:
         outer = self.outer_copy(tensor, lane)
         return outer.writes if outer is not None else []
 
-    def record_use(self, copy: LocalCopy, command: int) -> None:
-        """Note that a command reads or writes a copy: its block is not free before the command is done."""
-        copy.last_use[self.context.emitter.stream_of[command]] = command
+    def record_use(self, command: int, *copies: LocalCopy) -> None:
+        """Note that a command reads or writes copies: their blocks are not free before the command is done."""
+        stream = self.context.emitter.stream_of[command]
+        for copy in copies:
+            copy.last_use[stream] = command
 
     # ---- memory ---------------------------------------------------------------------------------------------------
 
@@ -261,7 +263,7 @@ class Tensors:
         """Write a lane's copy to outer memory. Returns the command."""
         spec = self.context.transfer(Carries.WRITE, lane, index, copy.size, tensor=tensor)
         command = self.context.emitter.emit(spec, [piece.command for piece in copy.pieces])
-        self.record_use(copy, command)
+        self.record_use(command, copy)
         self.set_outer_copy(tensor, lane, OuterCopy(tiled, copy.size, [command]))
         return command
 
@@ -414,7 +416,7 @@ class Tensors:
             )
             command = context.emitter.emit(spec, self.outer_writers(root, lane), place[1])
             copy.pieces.append(Piece(step / count, (step + 1) / count, command))
-            self.record_use(copy, command)
+            self.record_use(command, copy)
         self.store(root, lane, copy, tiled=tiled)
         return copy
 
@@ -459,8 +461,7 @@ class Tensors:
             command = context.emitter.emit(spec, source.commands(source.along, low, high), place[1])
             context.vector_costs[command] = cost
             made.pieces.append(Piece(low, high, command))
-            self.record_use(made, command)
-            self.record_use(source, command)
+            self.record_use(command, made, source)
         self.store(self.root(tensor), lane, made, tiled=tiled)
         return made
 

@@ -16,6 +16,7 @@ runs along both: for every panel of weights all slices of rows, and for every sl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil, floor, inf
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from ...estimate.price import commands_of, state_cycles
 from ...estimate.work import numbers
 from ...graph.graph import ABSENT
 from ...graph.kinds import Family
+from ...program.program import NO_ROUTE
 from ..passes.axes import halo
 from .context import LoweringContext
 from .emit import CommandSpec, share
@@ -40,26 +42,30 @@ class Tile(NamedTuple):
 
     row: int
     rows: int
-    step: int = 0
-    steps: int = 1
-    panel: int = 0  # of weights: slices of rows are loaded again for every panel
+    step: int
+    steps: int
+    panel: int  # of weights: slices of rows are loaded again for every panel
+    number: int
+    turn: int  # number of its slice of rows in the order of loading
+    low: float  # where it begins in the result, as a fraction of it
+    high: float
 
-    @property
-    def number(self) -> int:
-        return self.row * self.steps + self.step
 
-    @property
-    def turn(self) -> int:
-        """Number of its slice of rows in the order of loading."""
-        return self.panel * self.rows + self.row
+@lru_cache(maxsize=4096)
+def tile_of(row: int, rows: int, step: int = 0, steps: int = 1, panel: int = 0) -> Tile:
+    """A tile; lanes and ops have the same ones."""
+    part, parts = (step, steps) if rows == 1 else (row, rows)
+    number, turn = row * steps + step, panel * rows + row
+    return Tile(row, rows, step, steps, panel, number, turn, part / parts, (part + 1) / parts)
 
-    @property
-    def low(self) -> float:
-        return self.step / self.steps if self.rows == 1 else self.row / self.rows
 
-    @property
-    def high(self) -> float:
-        return (self.step + 1) / self.steps if self.rows == 1 else (self.row + 1) / self.rows
+class TileShares(NamedTuple):
+    """What the tiles of an op on a lane take and make; lanes with as much to do have it in common."""
+
+    cost: TileCost
+    cycles: float  # of each
+    results: list[int]  # bytes that each makes
+    macs: list[int]
 
 
 class TiledOp:
@@ -77,6 +83,18 @@ class TiledOp:
         self.waiting = 0.0  # cycles in which lanes wait for each other; what they send is a transfer of its own
         if context.hands_on_state(index):
             self.waiting = placed.task.work.steps * state_cycles(0.0, context.plan.machine)
+        self._shares: dict[tuple[float, float, int, float], TileShares] = {}
+
+    def shares(self, lane: int, count: int, weight_bytes: float) -> TileShares:
+        """What each of so many tiles on a lane takes and makes; `weight_bytes` enter the engine for each of them."""
+        key = self.sharding.share(lane), self.sharding.made.share(lane), count, weight_bytes
+        if key not in self._shares:
+            portion, made, *_ = key
+            cost = TileCost(self.index, portion, count, weight_bytes, self.waiting / count)
+            totals = self.result_bytes * made, self.macs * portion
+            results, macs = ([share(total, number, count) for number in range(count)] for total in totals)
+            self._shares[key] = TileShares(cost, cost.cycles(self.placed), results, macs)
+        return self._shares[key]
 
 
 class TileSeries:
@@ -93,12 +111,8 @@ class TileSeries:
     ) -> None:
         """`weight_bytes` enter the engine for each of the tiles, of which every slice of rows has `steps`."""
         self.context, self.tiled, self.placement, self.steps = context, tiled, placement, steps
-        lane, count = placement.lane, placement.rows * steps
-        portion = tiled.sharding.share(lane)
-        self.count = count
-        self.cost = TileCost(tiled.index, portion, count, weight_bytes, tiled.waiting / count)
-        self.cycles = self.cost.cycles(tiled.placed)
-        self.result_bytes, self.macs = tiled.result_bytes * tiled.sharding.made.share(lane), tiled.macs * portion
+        self.count = placement.rows * steps
+        self.shares = tiled.shares(placement.lane, self.count, weight_bytes)
         self.copies = [*[operand.copy for operand in placement.operands], *placement.results]
         self.streamed = placement.streamed_operands
         self.along = ROWS
@@ -107,7 +121,7 @@ class TileSeries:
     def spec(self, tile: Tile) -> CommandSpec:
         """The spec of the command that computes a tile; units of an engine take tiles in turn."""
         tiled, placement, number, count = self.tiled, self.placement, tile.number, self.count
-        first = placement.results[0]
+        first, shares = placement.results[0], self.shares
         turn = placement.tiles - 1 if placement.streamed else number  # panels change the order of tiles
         return CommandSpec(
             placement.lane,
@@ -116,12 +130,14 @@ class TileSeries:
             tiled.does,
             tiled.index,
             self.context.compute_detail(tiled.index, number, count, self.local_bytes),
-            self.cycles,
-            share(self.result_bytes, number, count),
-            macs=share(self.macs, number, count),
-            address=first.tile_address(turn, count),
-            local_bytes=first.size / count if first.address is not None else 0.0,
-            starts=tiled.starts,
+            shares.cycles,
+            shares.results[number],
+            NO_ROUTE,
+            0.0,
+            shares.macs[number],
+            first.tile_address(turn, count),
+            first.size / count if first.address is not None else 0.0,
+            tiled.starts,
         )
 
     def local_bytes(self) -> dict[int, float]:
@@ -129,7 +145,7 @@ class TileSeries:
         placement = self.placement
         first, slices = placement.results[0], self.count if placement.streamed else placement.rows
         here = {operand.position: operand.copy.held(placement.rows) for operand in placement.operands}
-        return {1: self.cost.weight_bytes, **here, ABSENT: first.held(slices)}
+        return {1: self.shares.cost.weight_bytes, **here, ABSENT: first.held(slices)}
 
     def guards(self) -> list[int]:
         """Commands that must be done before the tile's result may be written: who used that memory before."""
@@ -145,7 +161,7 @@ class TileSeries:
         """Commands after which what a tile reads of an operand in local memory is there."""
         copy, position = operand.copy, operand.position
         if len(copy.pieces) <= 1:
-            return [piece.command for piece in copy.pieces]
+            return [copy.pieces[0].command] if copy.pieces else []
         if position not in self._windows:
             self._windows[position] = self._window(position, copy)
         rows = self._windows[position]
@@ -213,8 +229,7 @@ class TileRunner:
             else:
                 after += series.arrivals(operand, tile)
         command = self._compute(series, tile, after)
-        for copy in series.copies:
-            self.tensors.record_use(copy, command)
+        self.tensors.record_use(command, *series.copies)
         for operand in series.streamed:
             operand.users[tile.turn] = command
         if placement.streamed:
@@ -231,7 +246,7 @@ class TileRunner:
         emitter, guards, spec = self.context.emitter, series.guards(), series.spec(tile)
         if not series.tiled.engine.memory:
             command = emitter.emit(spec, after, guards)
-            self.costs[command] = series.cost
+            self.costs[command] = series.shares.cost
             return command
         lane, index, number = spec.core, spec.op, tile.number
         worked = sum(operand.copy.size for operand in series.placement.operands) / series.count
@@ -239,7 +254,7 @@ class TileRunner:
         bring = self.context.transfer(Carries.BRING, lane, index, worked, step=number)
         brought = emitter.emit(bring, after, before)
         done = emitter.emit(spec._replace(address=0, local_bytes=0.0), [brought])
-        self.costs[done] = series.cost
+        self.costs[done] = series.shares.cost
         fetch = self.context.transfer(
             Carries.FETCH,
             lane,
@@ -258,7 +273,7 @@ class TileRunner:
         """
         made = {t for series in chain for t in series.tiled.op.outputs}
         for row in range(tile.row, min(tile.row + 2, tile.rows)):
-            ahead = tile._replace(row=row)
+            ahead = tile_of(row, tile.rows, tile.step, tile.steps, tile.panel)
             for series in chain:
                 for operand in series.streamed:
                     if series.tiled.op.inputs[operand.position] not in made:
@@ -270,7 +285,7 @@ class TileRunner:
         The reader changes with every slice, so that all queues share the work.
         """
         for row in range(tile.row, min(tile.row + 2, tile.rows)):
-            ahead = tile._replace(row=row)
+            ahead = tile_of(row, tile.rows, tile.step, tile.steps, tile.panel)
             for shared in together:
                 if shared.rows == tile.rows and ahead.turn not in shared.users[0][1].slices:
                     self._load_together(shared, ahead)
@@ -286,7 +301,7 @@ class TileRunner:
             Carries.MULTICAST, placement.lane, placement.index, moved, tensor=tensor, step=tile.row
         )
         sent = self.context.emitter.emit(spec, [read])
-        self.tensors.record_use(operand.copy, sent)
+        self.tensors.record_use(sent, operand.copy)
         for number, (own, each) in enumerate(shared.users):
             if number == reader:  # what it converts where it is has left by then
                 each.slices[tile.turn] = self._arrived(own, each, tile, moved, read, guards=[sent])
@@ -355,7 +370,7 @@ class TileRunner:
         written = tensors.outer_writers(tensors.root(tensor), placement.lane)
         command = context.emitter.emit(spec, written[operand.awaited :], guards)
         operand.awaited = len(written)
-        tensors.record_use(copy, command)
+        tensors.record_use(command, copy)
         return command
 
     def _arrived(
@@ -404,7 +419,7 @@ class TileRunner:
         context.vector_costs[command] = cost
         for used in (copy, operand.source):
             if used is not None:
-                tensors.record_use(used, command)
+                tensors.record_use(command, used)
         return command
 
     def _halo_bytes(self, placement: OperandPlacement, operand: StreamedOperand, tile: Tile) -> float:
@@ -430,7 +445,7 @@ class TileRunner:
             own = share(size, tile.number, series.count)
             spec = context.transfer(Carries.WRITE, placement.lane, placement.index, own, tensor=t, step=tile.number)
             writes.append(context.emitter.emit(spec, [command]))
-            tensors.record_use(placement.results[0], writes[-1])
+            tensors.record_use(writes[-1], placement.results[0])
             if tile.number == 0:
                 tensors.set_outer_copy(t, placement.lane, OuterCopy(placement.tiled, size, []))
             state = tensors.outer_copy(t, placement.lane)

@@ -32,7 +32,7 @@ from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
 _ALIKE = 0.001  # of a price: two tilings that differ by less are one
-_CLOSE = 1.03  # times the price of the best so far: what is tried
+_CLOSE = 1.02  # times the price of the best so far: what is tried
 _PROMISING = 1.25  # times the lowest price: the same where prices say little
 _HOPELESS = 2.0  # times the cycles of the best: no price is so far above what its commands take
 _WEIGHTS_GAIN = 1.4  # times the cycles of the best: what weights that stay may make up for

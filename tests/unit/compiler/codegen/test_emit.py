@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -117,7 +118,17 @@ def test_nothing_emitted_is_an_empty_table() -> None:
 
 def test_a_command_that_takes_longer_than_a_program_can_say_is_refused_by_name() -> None:
     emitter = Emitter(cores=1, groups=1)
-    detail = emitter.detail(Detail("conv/__0", "", "", "", (), ""))
+    detail = emitter.detail(lambda: Detail("conv/__0", "", "", "", (), ""))
     emitter.emit(CommandSpec(0, 0, "conv", Does.COMPUTE, 0, detail, 2.0**32))
     with pytest.raises(UsageError, match=r"^conv/__0: cycles of one command is 4294967296; expected at most "):
         emitter.columns()
+
+
+def test_details_that_are_alike_are_one() -> None:
+    emitter = Emitter(cores=1, groups=1)
+    for name in ("conv/__0", "conv/__1", "conv/__0"):
+        number = emitter.detail(partial(Detail, name, "", "", "", (), ""))
+        emitter.emit(CommandSpec(0, 0, "conv", Does.COMPUTE, 0, number, 1.0))
+    columns = emitter.named_columns()
+    assert [detail.name for detail in columns.details] == ["conv/__0", "conv/__1"]
+    assert columns.commands["detail"].tolist() == columns.detail_of.tolist() == [0, 1, 0]

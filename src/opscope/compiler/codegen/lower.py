@@ -415,7 +415,8 @@ class Lowering:
         entire = [holder for holder in holders if tensors.is_whole(root, holder[2].size)]
         writes = [command for state in parts.values() for command in state.writes]
         for lane, tiled, copy in entire[:1] or holders:
-            writes.append(tensors.write(root, lane, copy, tiled=tiled, index=self.context.maker.get(root, NO_OP)))
+            index, count = self.context.maker.get(root, NO_OP), self.context.piece_count(copy.size)
+            writes += tensors.write(root, lane, copy, tiled=tiled, index=index, count=count)
         return writes
 
     def _doorbell(self, form: str, tensors: tuple[int, ...], lane: int, after: Iterable[int]) -> int:

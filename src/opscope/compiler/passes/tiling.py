@@ -165,7 +165,7 @@ class _Trials:
                 found = self._lower(trial.plan.parts, wider, price=trial.price, gain=1.0)
             except UsageError:  # an op needs the room that was free between others
                 continue
-            if found.cycles < trial.cycles and not found.spills:
+            if share == FILLED and found.cycles < trial.cycles and not found.spills:
                 return
 
     def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> _Trial:

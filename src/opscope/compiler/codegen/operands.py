@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from math import ceil
 
 from ...core.errors import UsageError, printable
 from ...estimate.kernels import has_weights
@@ -173,11 +174,13 @@ class OperandPlacer:
         streamed, more = set[int](), 1
         while True:
             in_slices = not streamed <= chain.made if leaves_by_tiles(steps) else bool(streamed)
-            slices = (smaller * more if whole.isdisjoint(streamed) else smallest) if in_slices else rows
-            attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=slices, steps=steps)
-            if attempt.run(streamed):
-                return attempt.placements
-            attempt.undo()
+            again = not whole.isdisjoint(streamed)  # all of it passes for every slice: as few slices as fit
+            counts = [ceil(share * smallest) for share in (0.55, 0.75, 1.0)] if again else [smaller * more]
+            for slices in counts if in_slices else (rows,):
+                attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=slices, steps=steps)
+                if attempt.run(streamed):
+                    return attempt.placements
+                attempt.undo()
             if not streamed:
                 placed = self._place_by_slices(chain, lane, sizes, tiled=tiled, rows=smallest, steps=steps)
                 if placed is not None:

@@ -153,20 +153,21 @@ class _Trials:
 
     def _give_weights_more(self, trial: _Trial) -> None:
         free = min(memory.capacity - memory.peak for memory in trial.lowering.tensors.memory)
-        for share in (
-            FILLED,
-            0.75 * FILLED,
-            FILLED / 2,
-        ):  # less, where activations prove to need more gaps between them
+        stayed: list[frozenset[int]] = []  # that fit: with less room beside them they are the same
+        for share in (FILLED, 0.75 * FILLED, FILLED / 2):  # less, where activations need more gaps: as takes least
             wider = _with_more_weights(trial.lowering.plan, share * free)
             if wider is None:
                 return
+            if wider.kept in stayed:
+                continue
             try:
                 found = self._lower(trial.plan.parts, wider, price=trial.price, gain=1.0)
             except UsageError:  # an op needs the room that was free between others
                 continue
-            if share == FILLED and found.cycles < trial.cycles and not found.spills:
-                return
+            if not found.spills:
+                stayed.append(wider.kept)
+                if share == FILLED and found.cycles < trial.cycles:
+                    return
 
     def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> _Trial:
         """Keep a schedule if it takes no more than a share of the best."""

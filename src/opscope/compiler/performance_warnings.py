@@ -12,7 +12,7 @@ from ..estimate.kernels import padding
 from ..estimate.placement import place_op
 from ..graph.graph import DType
 from ..program.program import NO_OP, Detail, Program
-from .plan import Plan
+from .plan import Plan, running
 
 CHURN_SHARE = 0.10  # of all vector work
 POOR_TILING = 1.5  # padded work over real work
@@ -59,8 +59,9 @@ def _cycles(plan: Plan, index: int) -> float:
     """How long an op of a plan takes: that of the lane with the largest share of it, one part of the batch after the
     other.
     """
-    images = sum(part.images for part in plan.parts)
-    shares = (part.splits[index].sharding.largest * part.images / images for part in plan.parts)
+    parts = running(plan.parts, index)
+    images = sum(part.images for part in parts)
+    shares = (part.splits[index].sharding.largest * part.images / images for part in parts)
     return plan.placed[index].cycles * sum(shares)
 
 

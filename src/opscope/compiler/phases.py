@@ -10,7 +10,7 @@ from ..estimate.work import unpacked_bytes
 from ..graph.graph import ABSENT, Graph, Op
 from .codegen.emit import whole_cycles
 from .passes.split import describe
-from .plan import Placed, Plan
+from .plan import Placed, Plan, running
 
 
 def phase_text(name: str, plan: Plan) -> str:
@@ -32,7 +32,7 @@ def _lines(plan: Plan) -> Iterable[str]:
             placed = plan.placed[index]
             line += f" engine={placed.engine or 'none'} cycles={cycles[index]:.0f}"
             line += f" memory_bytes={_footprint(plan, op)}"
-        for part in plan.parts:
+        for part in running(plan.parts, index):
             split = part.splits[index]
             some = f" images={part.images}" if len(plan.parts) > 1 else ""
             line += f"{some} split={describe(split.sharding).replace(' ', '-')}"
@@ -40,7 +40,7 @@ def _lines(plan: Plan) -> Iterable[str]:
             line += f" tiles={part.tiles[index]}" if part.tiles[index] > 1 else ""
         line += f" slices={slices[index]}" if index in slices else ""
         yield line
-        for part in plan.parts:
+        for part in running(plan.parts, index):
             prices = part.splits[index].prices
             if len(prices) > 1:
                 yield "    prices: " + "; ".join(
@@ -68,7 +68,7 @@ def _slices(plan: Plan) -> dict[int, int]:
         for origin, placed in zip(schedule.origin, schedule.placed, strict=True)
         if placed.op.kind == plan.graph.ops[origin].kind
     )
-    tiles = {index: sum(part.tiles[index] for part in plan.parts) for index in runs}
+    tiles = {index: sum(part.tiles[index] for part in running(plan.parts, index)) for index in runs}
     return {index: count // tiles[index] for index, count in runs.items() if count > tiles[index]}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,15 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """Where parts of the batch become one: behind it, an op takes about as long for one of them as for all."""
+
+    begin: int  # op that is the first to run for all images
+    held: Sharding  # of what ops before it have made, as it is joined
+    cycles: float  # until it is held so
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Some images of the batch, which run through the whole network before the next part does.
 
@@ -47,10 +57,24 @@ class Part:
     unit: int
     splits: tuple[Split, ...]
     tiles: tuple[int, ...] = ()  # of every op: in how many tiles the images are run; neighbours form a tile group
+    joined: Join | None = None  # it has the images of all parts before it, and begins where they end
 
     @property
     def units(self) -> int:
         return self.images // self.unit
+
+
+def spans(parts: Sequence[Part]) -> list[range]:
+    """The ops that each part runs: all, or those before and behind the op where parts are joined."""
+    join, end = parts[-1].joined, len(parts[-1].splits)
+    if join is None:
+        return [range(end)] * len(parts)
+    return [range(join.begin)] * (len(parts) - 1) + [range(join.begin, end)]
+
+
+def running(parts: Sequence[Part], index: int) -> list[Part]:
+    """The parts that run an op."""
+    return [part for part, span in zip(parts, spans(parts), strict=True) if index in span] if parts else []
 
 
 @dataclass(frozen=True, slots=True)

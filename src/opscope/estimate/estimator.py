@@ -9,7 +9,7 @@ from math import isclose
 from ..graph.graph import ABSENT, Graph, Note, Role
 from ..machine.calibration import OP
 from ..machine.corners import Corner, at_corner
-from ..machine.target import Engine, Layout, Target
+from ..machine.target import Engine, Holds, Layout, Target
 from ..recording.resources import Footprint, Range, Totals
 from .canonical import canonicalise
 from .cost import Cost, Energy, labels
@@ -161,6 +161,7 @@ def _moving(tasks: Sequence[Task], graph: Graph, machine: Machine, plan: MemoryP
     routes, images = Routes(graph, machine, plan), images_of(graph)
     own = -(-images // machine.devices) / images
     found = []
+    begin, end = _ends(tasks, machine)
     for step, (task, shared) in enumerate(zip(tasks, shared_ops(graph, machine), strict=True)):
         op, work, ratio = task.op, task.work, ratio_of(task.op, machine.target)
         moving = replace(
@@ -172,9 +173,22 @@ def _moving(tasks: Sequence[Task], graph: Graph, machine: Machine, plan: MemoryP
             images=images,
             own_share=own,
             linked_bytes=shared.linked_bytes,
+            entering_bytes=routes.entering(op, work) if step == begin else 0,
+            leaving_bytes=routes.leaving(op, work) if step == end else 0,
         )
         found.append(moving)
     return found
+
+
+def _ends(tasks: Sequence[Task], machine: Machine) -> tuple[int, int]:
+    """Return the positions of the ops that a network begins and ends with, where a compiler starts with its inputs in
+    outer memory; -1: nothing waits for them.
+    """
+    outer = machine.target.local is not None and machine.target.home(Holds.ACTIVATIONS) != machine.target.local
+    if not outer or not machine.target.is_compilable:
+        return -1, -1
+    working = [step for step, task in enumerate(tasks) if task.work.bytes and task.placement.engine is not None]
+    return (working[0], working[-1]) if working else (-1, -1)
 
 
 def _with_layouts(graph: Graph, layout: Layout | None, tasks: list[Task]) -> list[Task]:

@@ -73,6 +73,8 @@ class Task:
     linked_bytes: int = 0  # that a device sends to others before it
     state_bytes: int = 0  # of a recurrent op, handed from step to step
     most_parts: int = 0  # that it can be cut into; 0: any number
+    entering_bytes: int = 0  # of a device's traffic, what has to be there first: the network begins with the op
+    leaving_bytes: int = 0  # of the same, what leaves behind the op: the network ends with it
 
     @property
     def trips(self) -> int:

@@ -21,7 +21,7 @@ from opscope.program.program_file import decode_program, encode_program
 from opscope.program.wire import PROGRAM_HEADER
 from opscope.recording.run import CommandTable
 from opscope.simulation import simulate
-from support.compiler.build import KB, any_parts, any_splits, build, small_target, whole_batch, with_a_rest
+from support.compiler.build import KB, any_parts, any_splits, build, joined, small_target, whole_batch, with_a_rest
 from support.compiler.graphs import graphs
 from support.compiler.laws import all_laws
 from support.recording.analyse_build import run_of
@@ -81,6 +81,19 @@ def test_long_graphs_on_little_memory_obey_the_laws(graph: Graph, cores: int, de
 def test_parts_that_are_interleaved_obey_the_laws(graph: Graph, limits: Limits, cores: int, seed: int) -> None:
     built = build(graph, small_target(**limits), cores=cores, parts=with_a_rest(seed), interleaved=True)
     all_laws(built, simulate(built.program))
+
+
+@PATIENT
+@given(graphs(most_ops=16), LIMITS, st.integers(1, 4), st.integers(0, 1 << 30), st.booleans())
+def test_parts_that_are_joined_obey_the_laws(
+    graph: Graph, limits: Limits, cores: int, seed: int, interleaved: bool
+) -> None:
+    target = small_target(**limits)
+    apart = build(graph, target, cores=cores, parts=with_a_rest(seed), interleaved=interleaved)
+    built = build(graph, target, cores=cores, parts=joined(seed), interleaved=interleaved)
+    all_laws(built, simulate(built.program))
+    assert built.program.ops == apart.program.ops
+    assert [port[2] for port in built.program.outputs] == [port[2] for port in apart.program.outputs]
 
 
 @PATIENT

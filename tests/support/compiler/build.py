@@ -16,11 +16,12 @@ from opscope.compiler.codegen.lower import Lowering
 from opscope.compiler.codegen.tensors import LocalCopy, Tensors
 from opscope.compiler.codegen.weights import LoadedTile, Ring, WeightStream
 from opscope.compiler.passes import tiling
-from opscope.compiler.passes.batch import batch_axes
+from opscope.compiler.passes.batch import batch_axes, passing
 from opscope.compiler.passes.footprint import part_footprints
 from opscope.compiler.passes.parts import PartsChooser
 from opscope.compiler.passes.split import Splitter
-from opscope.compiler.plan import Part, Plan, Schedule
+from opscope.compiler.plan import Join, Part, Plan, Schedule
+from opscope.compiler.sharding import whole
 from opscope.estimate.price import Machine
 from opscope.graph.batch import batch_size
 from opscope.graph.graph import Graph
@@ -178,6 +179,22 @@ def with_a_rest(seed: int) -> Parts:
         chooser, batch = PartsChooser(plan), batch_size(plan.graph)
         units = [unit for unit in range(1, batch) if batch % unit and chooser.is_possible(unit)]
         return chooser.parts(units[seed % len(units)] if units else batch)
+
+    return chosen
+
+
+def joined(seed: int) -> Parts:
+    """The same, joined before some op, where that is possible."""
+
+    def chosen(plan: Plan) -> tuple[Part, ...]:
+        chooser, parts = PartsChooser(plan), with_a_rest(seed)(plan)
+        begins = [index for index, tensors in enumerate(passing(plan.graph, chooser.axes)) if tensors]
+        if len(parts) == 1 or not begins:
+            return parts
+        machine = plan.machine
+        held = whole(tuple(range(machine.devices)), machine.cores, machine.cores)
+        (together,) = chooser.parts(chooser.batch)
+        return (*parts, replace(together, joined=Join(begins[seed % len(begins)], held, 0.0)))
 
     return chosen
 

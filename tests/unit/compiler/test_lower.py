@@ -393,6 +393,17 @@ def test_a_result_leaves_behind_the_next_op_and_frees_its_memory() -> None:
     assert built.lowering.tensors.memory[0].peak <= 4 * 32 * KB  # three results, and the input
 
 
+def test_a_large_result_leaves_in_pieces_while_the_rest_of_it_is_made() -> None:
+    draw = Sketch(dtype=DType.F16)
+    graph = draw.graph(draw.dense(draw.input(256, 512), 512, bias=False))
+    built = lawful(graph, activation_bytes=64 * KB, local_bytes=4 << 20)
+    assert moved(built, "write") == [64 * KB] * 4
+    rows, times = built.program.commands, simulate(built.program)
+    writes = np.flatnonzero(rows["kind"] == built.program.kinds.index("aiccopyfromvtcm"))
+    begins, last = times.start[writes], times.start[rows["does"] == Does.COMPUTE].max()
+    assert begins.min() < last < begins.max()
+
+
 def test_the_host_is_told_when_every_output_is_written() -> None:
     draw = Sketch(dtype=DType.F16)
     data = draw.input(64, 256)

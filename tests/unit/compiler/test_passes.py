@@ -144,6 +144,29 @@ def test_one_row_times_wide_weights_is_shared_by_channels_and_handed_around() ->
     assert times[1] < times[REDUCED]
 
 
+@pytest.mark.parametrize(
+    ("channels", "groups", "parts"),
+    [
+        (512, 16, 4),  # tiles of 32 channels are whole groups
+        (512, 64, 4),  # four groups make a tile
+        (192, 4, 2),  # two groups of 48 channels are three tiles
+        (144, 3, 1),  # no tiles end where a group does
+    ],
+)
+def test_channels_that_are_convolved_in_groups_are_cut_in_whole_groups(channels: int, groups: int, parts: int) -> None:
+    """Each core needs the channels that its groups read, and their weights alone."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.conv(draw.input(1, 4, 4, channels), channels, kernel=1, bias=False)
+    plan = planned(draw.graph(draw.conv(data, channels, groups=groups, bias=False)), cores=4)
+    split = plan.parts[0].splits[1]
+    cuts = [next((cut.parts for cut in each.cuts if cut.axis == 3), 1) for each, _ in split.prices]
+    assert max(cuts) == parts
+    for sharding, _ in split.prices:
+        if cut := sharding.cut_on(3):
+            assert cut.extent % cut.parts == 0
+            assert (channels // cut.extent) % (channels // groups) == 0
+
+
 def attention(heads: int, length: int) -> Graph:
     draw = Sketch(dtype=DType.F16)
     queries, keys = draw.input(1, heads, length, 64), draw.input(1, heads, 64, length)

@@ -155,13 +155,39 @@ def test_cores_with_images_of_their_own_take_what_one_takes_for_its_share() -> N
     assert shared.cost is not None
     assert fewer.cost is not None
     assert uneven.cost is not None
-    own = {part.resource: part.cycles for part in one.cost.parts}
-    assert {part.resource: part.cycles for part in shared.cost.parts if part.resource.name != "DDR"} == pytest.approx(
-        {resource: cycles for resource, cycles in own.items() if resource.name != "DDR"}
+    own, others, some = (
+        {part.resource: part.cycles for part in layer.parts if part.resource.name != "DDR"}
+        for layer in (one.cost, shared.cost, fewer.cost)
     )
+    assert others == pytest.approx(own)
     assert EXCHANGE not in own
-    assert fewer.cost.total == pytest.approx(shared.cost.total)  # a core has one image fewer
+    assert some == pytest.approx(others)  # a core has one image fewer
     assert EXCHANGE in [part.resource for part in uneven.cost.parts]
+
+
+def test_a_network_waits_for_its_input_and_for_its_result_to_leave() -> None:
+    card, draw = targets.load("aic100-std"), Sketch(dtype=DType.F16)
+    hidden = draw.dense(draw.input(64, 1280), 1024, bias=False)
+    graph = draw.graph(draw.dense(draw.dense(hidden, 1024, bias=False), 1000, bias=False))
+    (memory,) = (memory for memory in card.memories if memory.is_outer)
+    ends = []
+    for layer in estimate(graph, Machine(card, cores=14)).layers:
+        assert layer.cost is not None
+        ends.append(sum(part.cycles for part in layer.cost.parts if part.resource.is_outer and not part.overlaps))
+    assert memory.bytes_per_second is not None
+    rate = memory.bytes_per_second.value * memory.reached / card.clocks.core_hz.value
+    assert ends == pytest.approx([64 * 1280 * 2 / rate, 0, 64 * 1000 * 2 / rate])
+
+
+def test_an_elementwise_op_waits_for_the_first_piece_and_leaves_the_last_behind() -> None:
+    card, draw = targets.load("aic100-std"), Sketch(dtype=DType.F16)
+    (layer,) = estimate(draw.graph(draw.same("relu", draw.input(64, 1 << 20))), Machine(card, cores=14)).layers
+    assert layer.cost is not None
+    alone, beside = (
+        sum(part.cycles for part in layer.cost.parts if part.resource.is_outer and part.overlaps is overlaps)
+        for overlaps in (False, True)
+    )
+    assert 0 < alone < 0.1 * beside
 
 
 def test_cores_cut_what_weights_enter_long() -> None:

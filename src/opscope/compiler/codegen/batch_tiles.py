@@ -32,14 +32,16 @@ def _concatenate(parts: Sequence[LocalCopy]) -> LocalCopy:
     """One copy at the addresses of its tiles; a piece from 0 to 1 of tile 2 of 4 is one from 0.25 to 0.5 of it."""
     pieces: list[Piece] = []
     last_use: dict[int, int] = {}
-    for number, part in enumerate(parts):
+    size, before = sum(part.size for part in parts), 0.0
+    for part in parts:
+        begin, share = before / size if size else 0.0, part.size / size if size else 1.0
+        before += part.size
         for piece in part.pieces:
             low, high = (piece.low, piece.high) if part.along == ROWS else (0.0, 1.0)
-            pieces.append(Piece((number + low) / len(parts), (number + high) / len(parts), piece.command))
+            pieces.append(Piece(begin + low * share, begin + high * share, piece.command))
         for stream, command in part.last_use.items():
             last_use[stream] = max(command, last_use.get(stream, command))
     places = [address for part in parts for address in part.addresses]
-    size = sum(part.size for part in parts)
     return LocalCopy(
         pieces, size, address=next(iter(places), None), more_addresses=tuple(places[1:]), last_use=last_use
     )

@@ -403,11 +403,16 @@ class Lowering:
     def _outputs_leave(self) -> None:
         """Write the outputs that are not in outer memory yet, then ring the host's doorbell."""
         last = [len(self.context.emitter.rows) - 1]
-        written = [command for t in dict.fromkeys(self.plan.graph.outputs) for command in self._write_output(t)]
+        written = [
+            command for t in dict.fromkeys(self.plan.graph.outputs) for command in self._write_output(t, in_pieces=True)
+        ]
         self._doorbell("output", self.plan.graph.outputs, 0, self.context.emitter.latest(written or last))
 
-    def _write_output(self, tensor: int) -> list[int]:
-        """Write an output: every lane its part, or one lane where lanes hold all of it. Returns the commands."""
+    def _write_output(self, tensor: int, *, in_pieces: bool = False) -> list[int]:
+        """Write an output: every lane its part, or one lane where lanes hold all of it. Returns the commands.
+
+        What the network ends with leaves in pieces as it is made; what leaves behind a later op has been made.
+        """
         tensors = self.tensors
         root = tensors.root(tensor)
         if self.context.graph.tensors[root].role in (Role.INPUT, Role.CONSTANT):
@@ -422,7 +427,8 @@ class Lowering:
         entire = [holder for holder in holders if tensors.is_whole(root, holder[2].size)]
         writes = [command for state in parts.values() for command in state.writes]
         for lane, tiled, copy in entire[:1] or holders:
-            writes.append(tensors.write(root, lane, copy, tiled=tiled, index=self.context.maker.get(root, NO_OP)))
+            index, count = self.context.maker.get(root, NO_OP), self.context.piece_count(copy.size) if in_pieces else 1
+            writes += tensors.write(root, lane, copy, tiled=tiled, index=index, count=count)
         return writes
 
     def _doorbell(self, form: str, tensors: tuple[int, ...], lane: int, after: Iterable[int]) -> int:

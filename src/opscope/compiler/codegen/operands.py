@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from math import ceil
 
 from ...core.errors import UsageError, printable
 from ...estimate.kernels import has_weights
@@ -32,6 +33,7 @@ from .context import LoweringContext
 from .tensors import LocalCopy, Tensors
 
 _MOST_TIMES = 8  # as many slices as usual, before what all of them need is streamed
+_FEW_SLICES = (0.55, 0.75, 1.0)  # of those that surely fit: tried one after the other
 
 
 @dataclass(slots=True)
@@ -201,11 +203,13 @@ class OperandPlacer:
                 streamed.add(victim)
                 self.tensors.spill(victim, lane)
             in_slices = not streamed <= by_tiles
-            slices = (smaller * more if whole.isdisjoint(streamed) else smallest) if in_slices else rows
-            attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=slices, steps=steps)
-            if attempt.run(streamed):
-                return attempt.placements
-            attempt.undo()
+            again = not whole.isdisjoint(streamed)  # all of it passes for every slice: as few slices as fit
+            counts = [ceil(share * smallest) for share in _FEW_SLICES] if again else [smaller * more]
+            for slices in counts if in_slices else (rows,):
+                attempt = _PlacementAttempt(chain, lane, sizes, tiled=tiled, rows=max(rows, slices), steps=steps)
+                if attempt.run(streamed):
+                    return attempt.placements
+                attempt.undo()
 
     def _place_by_slices(
         self, chain: Chain, lane: int, sizes: dict[int, float], *, tiled: bool, rows: int, steps: int

@@ -259,13 +259,17 @@ class Tensors:
     def is_whole(self, tensor: int, size: float) -> bool:
         return size > 0.999999 * self.context.tensor_bytes(tensor)
 
-    def write(self, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool, index: int) -> int:
-        """Write a lane's copy to outer memory. Returns the command."""
-        spec = self.context.transfer(Carries.WRITE, lane, index, copy.size, tensor=tensor)
-        command = self.context.emitter.emit(spec, [piece.command for piece in copy.pieces])
-        self.record_use(command, copy)
-        self.set_outer_copy(tensor, lane, OuterCopy(tiled, copy.size, [command]))
-        return command
+    def write(self, tensor: int, lane: int, copy: LocalCopy, *, tiled: bool, index: int, count: int = 1) -> list[int]:
+        """Write a lane's copy to outer memory in so many pieces, each when it is made. Returns the commands."""
+        context, writes = self.context, list[int]()
+        for step in range(count):
+            own = share(copy.size, step, count)
+            spec = context.transfer(Carries.WRITE, lane, index, own, tensor=tensor, step=step)
+            made = copy.commands(copy.along, step / count, (step + 1) / count)
+            writes.append(context.emitter.emit(spec, made))
+            self.record_use(writes[-1], copy)
+        self.set_outer_copy(tensor, lane, OuterCopy(tiled, copy.size, writes))
+        return writes
 
     def _is_elsewhere(self, tensor: int, lane: int) -> bool:
         """Whether a lane can read a tensor back without writing it first."""

@@ -107,11 +107,7 @@ def _conv(op: Op, graph: Graph, axis: int) -> Axes | None:
     channel = number(op, "channel_axis")
     if axis != channel:
         return (axis, *rest)
-    data = _shape(graph, op.inputs[0])
-    groups = number(op, "groups", 1)
-    if 1 < groups < data[channel]:  # a lane would need the groups of its channels, which may not be whole
-        return None
-    return (WHOLE if groups == 1 else channel, *rest)
+    return (WHOLE if number(op, "groups", 1) == 1 else channel, *rest)  # whoever cuts leaves groups whole
 
 
 def _attention(op: Op, graph: Graph, axis: int) -> Axes | None:

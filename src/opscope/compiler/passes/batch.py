@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...graph.batch import axes_of_images, batch_size
 from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
 from ..plan import Placed, Plan
 from .axes import WHOLE, input_axes
 
@@ -61,6 +63,19 @@ def is_cuttable(graph: Graph, axes: dict[int, int]) -> bool:
             depends.update(op.outputs)
     roles = (graph.tensors[t].role for op in graph.ops for t in op.inputs if t != ABSENT)
     return all(t in axes for t in graph.outputs) and Role.VARIABLE not in roles
+
+
+def passing(graph: Graph, axes: dict[int, int]) -> Iterator[list[int] | None]:
+    """Yield for every op what ops before it have made that it or later ones read; None where that is not of the batch,
+    is a view, or leaves the network too: then a batch that ran in parts before cannot become one there.
+    """
+    last = {t: index for index, op in enumerate(graph.ops) for t in op.inputs}
+    alive: dict[int, bool] = {}  # tensor → whether what parts have made of it can be joined
+    for index, op in enumerate(graph.ops):
+        yield list(alive) if alive and all(alive.values()) and not op.scope else None
+        kept = op.family is not Family.VIEW and not op.scope
+        alive.update({t: kept and t in axes and t not in graph.outputs for t in op.outputs if last.get(t, -1) > index})
+        alive = {t: can_be for t, can_be in alive.items() if last[t] > index}
 
 
 def with_images(graph: Graph, axes: dict[int, int], images: int) -> Graph:

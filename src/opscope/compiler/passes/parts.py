@@ -16,16 +16,19 @@ from math import gcd, inf
 
 from ...estimate.traffic.links import device_counts
 from ...graph.batch import batch_size
-from ..plan import Part, Plan, Schedule, Split
-from .batch import batch_axes, for_images, is_cuttable, with_images
+from ..plan import Join, Part, Plan, Schedule, Split
+from ..sharding import Sharding as Shares
+from ..sharding import whole
+from .batch import batch_axes, for_images, is_cuttable, passing, with_images
 from .device_images import on_all_devices, share_of_device
 from .footprint import part_footprints
 from .op_order import run_when_wanted
 from .residency import is_resident
 from .split import Splitter, even_parts
-from .split_prices import OpPrice, Prices, done_after
+from .split_prices import OpPrice, Prices, parts_done_after
 
 _PROMISING = 1.25  # times the lowest price
+_WORTH = 0.01  # of the cycles of all ops, that joining parts of the batch saves at the least
 _FEW_OPS = 100  # in a graph, for which more numbers of cores are tried
 
 
@@ -79,6 +82,9 @@ def _in_units(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part
             if unit != chooser.batch:
                 parts = chooser.parts(unit)
                 yield chooser.price(parts), parts
+                joined = chooser.joined(parts)
+                if joined is not None:
+                    yield chooser.price(joined), joined
 
 
 def _by_images(plan: Plan, size: MachineSize) -> Iterator[tuple[float, tuple[Part, ...]]]:
@@ -105,6 +111,7 @@ class PartsChooser:
         self.axes = batch_axes(plan.graph)
         self._part: dict[tuple[int, int], Part] = {}
         self._prices: dict[tuple[int, int], list[OpPrice]] = {}  # of the ops of a part
+        self._pricing: dict[tuple[int, int], Prices] = {}  # by which they were chosen
         self._vector = ""
 
     def units(self) -> list[int]:
@@ -131,8 +138,37 @@ class PartsChooser:
         """Cycles of parts that have been chosen, if local memory holds what they need: of all of them at once, where
         the rest of a batch is interleaved with what comes before it.
         """
-        found = [self._prices[part.images, part.unit] for part in reversed(parts)]
-        return done_after(self.plan.placed, found, self._vector)
+        found = [self._prices[part.images, part.unit] for part in parts]
+        return parts_done_after(self.plan.placed, parts, found, self._vector)
+
+    def joined(self, parts: tuple[Part, ...]) -> tuple[Part, ...] | None:
+        """Parts that become one where that takes least; None: nowhere, or there is no rest of the batch.
+
+        The last ops of a network that makes smaller and smaller images take as long for two of them as for fourteen.
+        """
+        if len(parts) == 1:
+            return None
+        all_images = self._split(self.batch, self.batch)
+        apart = [self._prices[part.images, part.unit] for part in parts]
+        again = [sum([prices[index].total for prices in apart]) for index in range(len(self.plan.placed))]
+        together = [price.total for price in self._prices[self.batch, self.batch]]
+        held = whole(tuple(range(self.lanes // self.cores)), self.cores, self.plan.machine.cores)
+        behind, best, least = sum(again) - sum(together), None, -_WORTH * sum(again)  # cycles
+        for begin, tensors in enumerate(passing(self.plan.graph, self.axes)):
+            behind -= again[begin - 1] - together[begin - 1] if begin else 0.0  # that ops from here on take more apart
+            if tensors is not None and -behind < least:
+                cycles = self._sending(parts, tensors, held)
+                if cycles - behind < least:
+                    best, least = Join(begin, held, cycles), cycles - behind
+        return None if best is None else (*parts, replace(all_images, joined=best))
+
+    def _sending(self, parts: Sequence[Part], tensors: Sequence[int], held: Shares) -> float:
+        """Cycles until every core has all of some tensors of parts."""
+        cycles = 0.0
+        for part in parts:
+            prices = self._pricing[part.images, part.unit]
+            cycles += sum(prices.sent(t, part.splits[prices.maker[t]].sharding.made, held) for t in tensors)
+        return cycles
 
     def _split(self, images: int, unit: int) -> Part:
         key = images, unit
@@ -145,6 +181,7 @@ class PartsChooser:
                     splits, prices = again, others
             self._part[key] = Part(images, unit, splits, (1,) * len(splits))
             self._prices[key], self._vector = prices.by_op(splits), prices.vector
+            self._pricing[key] = prices
         return self._part[key]
 
     def _chosen(self, some: Plan, images: int, unit: int, *, resident: bool) -> tuple[tuple[Split, ...], Prices]:

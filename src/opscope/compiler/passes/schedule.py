@@ -14,7 +14,7 @@ the two that are left: a₂ a₁ b₂ b₁ c₂ c₁. What cores send each other
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import gcd
@@ -24,7 +24,7 @@ from ...estimate.price import Task
 from ...estimate.work import Work
 from ...graph.batch import batch_size
 from ...graph.graph import ABSENT, Op, Role
-from ..plan import Part, Placed, Plan, Schedule, Split
+from ..plan import Join, Part, Placed, Plan, Schedule, Split, spans
 from ..sharding import Sharding, exchange
 from .batch import batch_axes, some_of
 
@@ -68,10 +68,15 @@ class _Scheduler:
         self.versions: dict[int, list[tuple[Sharding, int]]] = {}  # tensor → its exchanged copies
 
     def run(self, *, interleaved: bool) -> Schedule:
+        join, all_spans = self.parts[-1].joined, spans(self.parts)
+        apart = list(zip(self.parts, all_spans, strict=True))[: len(self.parts) - (join is not None)]
+        made = self._interleave(apart) if interleaved else [self._run_part(*each) for each in apart]
+        if join is not None:
+            self._join(made, join)
+            made.append(self._run_part(self.parts[-1], all_spans[-1]))
         outputs: list[int] = []
-        for made in self._interleave() if interleaved else map(self._run_part, self.parts):
-            for t in self.graph.outputs:  # every tile leaves on its own
-                outputs += made[t].ids if t in made else (t,)
+        for t in self.graph.outputs:  # every tile leaves on its own
+            outputs += [part for each in made if t in each for part in each[t].ids] or [t]
         ops = tuple(placed.op for placed in self.placed)
         graph = replace(
             self.graph,
@@ -88,25 +93,42 @@ class _Scheduler:
             overlap_parts=self.plan.options.overlap_parts,
         )
 
-    def _interleave(self) -> list[dict[int, _Tiled]]:
+    def _interleave(self, parts: Sequence[tuple[Part, range]]) -> list[dict[int, _Tiled]]:
         """Append every op for all parts, which have one tile each, before the next op. Returns what each has made.
 
         The rest of the batch comes first: it has more to send, which passes while cores compute their own images.
         """
-        made: list[dict[int, _Tiled]] = [{} for _ in self.parts]
-        read: list[dict[tuple[int, int], tuple[int, ...]]] = [{} for _ in self.parts]
-        for index, placed in enumerate(self.plan.placed):
-            for number, part in reversed(list(enumerate(self.parts))):
+        made: list[dict[int, _Tiled]] = [{} for _ in parts]
+        read: list[dict[tuple[int, int], tuple[int, ...]]] = [{} for _ in parts]
+        for index in parts[0][1]:
+            placed = self.plan.placed[index]
+            for number, (part, _) in reversed(list(enumerate(parts))):
                 self.made, self.read = made[number], read[number]
                 for t in placed.op.inputs:
                     self._retile(t, 1, part)
                 self._add(index, 0, 1, part)
         return made
 
-    def _run_part(self, part: Part) -> dict[int, _Tiled]:
-        """Per tile group: make its inputs available in its number of tiles, then append its ops tile by tile."""
+    def _join(self, made: Sequence[dict[int, _Tiled]], join: Join) -> None:
+        """Append what makes one of all that parts have made and later ops read, on every core."""
         self.made, self.read = {}, {}
-        for tiles, indices in _tile_groups(part):
+        read = {t for placed in self.plan.placed[join.begin :] for t in placed.op.inputs}
+        for t, maker in ((t, tiled.maker) for t, tiled in made[0].items() if t in read):
+            parts = []
+            for each in made:
+                (part,) = each[t].ids
+                if exchange(each[t].sharding, join.held).sources:
+                    part = self._exchanged(part, each[t].sharding, join.held, join.begin)
+                parts.append(part)
+            joined = self._moved("join", tuple(parts), (t,), self.plan.placed[maker].op)
+            self._append(joined, Split(join.held, (join.held,) * len(parts)), maker)
+            self.made[t] = _Tiled((t,), maker, join.held)
+
+    def _run_part(self, part: Part, span: range) -> dict[int, _Tiled]:
+        """Per tile group: make its inputs available in its number of tiles, then append its ops tile by tile."""
+        if part.joined is None:
+            self.made, self.read = {}, {}
+        for tiles, indices in _tile_groups(part, span):
             for index in indices:
                 for t in self.plan.placed[index].op.inputs:
                     self._retile(t, tiles, part)
@@ -125,7 +147,7 @@ class _Scheduler:
     def _add(self, index: int, tile: int, tiles: int, part: Part) -> None:
         """Append one tile of an op; the first tile makes the tensors for all of them."""
         placed, split = self.plan.placed[index], part.splits[index]
-        whole = tiles == 1 and len(self.parts) == 1
+        whole = tiles == 1 and part.images == self.batch
         if tile == 0:
             for t in placed.op.outputs:
                 ids = (t,) if whole else self._new_tensors(t, tiles, part)
@@ -184,7 +206,7 @@ class _Scheduler:
         if tensor == ABSENT:
             return
         if tensor not in self.made:
-            fewer = tiles > 1 or len(self.parts) > 1
+            fewer = tiles > 1 or part.images < self.batch
             is_cut = self.graph.tensors[tensor].role is Role.INPUT and tensor in self.axes
             if fewer and is_cut and (tensor, tiles) not in self.read:
                 self.read[tensor, tiles] = self._new_tensors(tensor, tiles, part)
@@ -209,6 +231,6 @@ class _Scheduler:
         self.made[tensor] = replace(now, ids=ids)
 
 
-def _tile_groups(part: Part) -> Iterator[tuple[int, list[int]]]:
-    for tiles, indices in groupby(range(len(part.tiles)), key=lambda index: part.tiles[index]):
+def _tile_groups(part: Part, span: range) -> Iterator[tuple[int, list[int]]]:
+    for tiles, indices in groupby(span, key=lambda index: part.tiles[index]):
         yield tiles, list(indices)

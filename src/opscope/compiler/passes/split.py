@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, lcm
 from typing import NamedTuple
 
 from ...estimate.kernels import has_weights
@@ -234,10 +234,18 @@ class Splitter:
         return sharding(tuple(cuts), places, devices, self.prices.using, self.prices.cores)
 
     def _units(self, op: Op, axis: int, extent: int) -> int:
-        """What an axis is cut in: heads, tiles of channels on an engine that computes whole tiles, or elements."""
+        """What an axis is cut in: heads, tiles of channels on an engine that computes whole tiles, or elements.
+
+        Channels that are convolved in groups need what their group reads: tiles are of whole groups, if there are any.
+        """
         if op.kind == "attention" and axis:
             return number(op, "heads")
-        tile = self._tile(op) if axis == channel_axis(op, self.graph) else 1
+        if axis != channel_axis(op, self.graph):
+            return extent
+        tile, groups = self._tile(op), number(op, "groups", 1)
+        if 1 < groups < extent and op.family is Family.CONTRACTION:
+            tile = lcm(tile, extent // groups)
+            return extent // tile if extent % tile == 0 else 1
         return -(-extent // tile)
 
     def _tile(self, op: Op) -> int:

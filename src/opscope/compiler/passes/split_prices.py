@@ -20,7 +20,7 @@ from ...graph.graph import ABSENT, Graph, Op, Role
 from ...graph.kinds import Family
 from ...machine.target import Engine, Layout
 from ..codegen.timing import VectorCost
-from ..plan import Placed, Split, channel_axis, leaves_by_tiles
+from ..plan import Part, Placed, Split, channel_axis, leaves_by_tiles, spans
 from ..sharding import REDUCED, Moved, Sharding, moved_by_exchange
 
 _PRODUCTS = (Family.CONTRACTION, Family.RECURRENT, Family.POOL)
@@ -32,6 +32,13 @@ class OpPrice(NamedTuple):
     exchange: float  # of inputs that lanes hold otherwise than it needs them; engines have other work meanwhile
     converting: float  # of their layouts, by the vector engine
     own: float  # by its engine
+
+    @property
+    def total(self) -> float:
+        return self.exchange + self.converting + self.own
+
+
+_NOTHING = OpPrice(0.0, 0.0, 0.0)
 
 
 def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vector: str) -> float:
@@ -58,6 +65,28 @@ def done_after(placed: Sequence[Placed], parts: Sequence[Sequence[OpPrice]], vec
                     now = free[engine] = max(now, free.get(engine, 0.0)) + cycles
             there.update(dict.fromkeys(each.op.outputs, now))
     return max((now for there in made for now in there.values()), default=0.0)
+
+
+def parts_done_after(
+    placed: Sequence[Placed],
+    parts: Sequence[Part],
+    prices: Sequence[Sequence[OpPrice]],
+    vector: str,
+    *,
+    interleaved: bool = True,
+) -> float:
+    """The same for parts of the batch, given what their ops take: op by op, the rest of the batch first, or one part
+    after the other; and behind them for the one that they are joined in.
+    """
+    found = [
+        [price if index in span else _NOTHING for index, price in enumerate(each)]
+        for each, span in zip(prices, spans(parts), strict=True)
+    ]
+    join = parts[-1].joined
+    together, behind = (found, []) if join is None else (found[:-1], found[-1:])
+    groups = [together[::-1]] if interleaved else [[each] for each in together]
+    cycles = sum(done_after(placed, group, vector) for group in (*groups, behind))
+    return cycles if join is None else cycles + join.cycles
 
 
 class Prices:
@@ -278,6 +307,10 @@ class Prices:
             op, engine = placed.op, placed.engine
             self._converted[key] = converted_inputs(op, engine, self.graph, tiled=self.tiled, layout=self.layout)
         return self._converted[key]
+
+    def sent(self, tensor: int, held: Sharding, needed: Sharding) -> float:
+        """Cycles until every lane has what it needs of a tensor, as it is."""
+        return self.exchange(self._bytes(tensor), held, needed)
 
     # ---- an exchange ----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, starmap
 from math import inf, log1p, prod
 
 from ...core.errors import UsageError
@@ -21,19 +21,20 @@ from ...program.program import Commands
 from ...simulation import total_cycles
 from ..codegen.context import channels, memories
 from ..codegen.lower import Lowering, lower
-from ..plan import Part, Plan, Schedule
+from ..plan import Part, Plan, Schedule, spans
 from .batch import batch_axes, for_images
 from .depth_first import depth_first
 from .footprint import PartFootprints, part_footprints
 from .residency import is_resident, kept_weights
 from .schedule import schedule
-from .split_prices import OpPrice, Prices, done_after
+from .split_prices import OpPrice, Prices, parts_done_after
 from .tile_search import TilingSearch, divisors, useful_tiles
 
 MOST_PROPOSALS = 3  # that are tried, each in up to four tilings
 _ALIKE = 0.001  # of a price: two tilings that differ by less are one
 _CLOSE = 1.02  # times the price of the best so far: what is tried
 _PROMISING = 1.25  # times the lowest price: the same where prices say little
+_VARIANT = 1.1  # times the price of the best: the same of its parts in another order, or joined
 _HOPELESS = 2.0  # times the cycles of the best: no price is so far above what its commands take
 _WEIGHTS_GAIN = 1.4  # times the cycles of the best: what weights that stay may make up for
 _NEXT_TO_NOTHING = 0.01  # of the time of a proposal, that what it spills takes
@@ -123,9 +124,12 @@ class _Trials:
         """Whether a tiling may be done before the best so far.
 
         Prices know least of short programs, which are mostly latencies, and of what holds up one that spills or takes
-        longer than its price. Others take about the same share of their prices.
+        longer than its price. Others take about the same share of their prices; but the same parts one after the other
+        take less of it than op by op, where pieces of ops that overlap have been counted.
         """
         best = self.best
+        if best is not None and _are_variants(tiling.parts, best.plan.parts):
+            return tiling.price < _VARIANT * best.price
         if best is None or self.are_short or best.spills or best.cycles > best.price:
             return tiling.price < max(_PROMISING * self.lowest_price, self.least)
         return tiling.price < _CLOSE * best.price
@@ -134,27 +138,36 @@ class _Trials:
         """Lower the best again, with the local memory that its activations never filled given to weights.
 
         Of short programs also others: what weights that stay gain may make one of them the best; where many have been
-        lowered, only what is close to it.
+        lowered, only what is close to it. And the same parts in another order, or joined, which may leave more memory.
         """
-        tried = [] if self.best is None else [self.best]
-        gain = _WEIGHTS_GAIN if self.are_short else _CLOSE
-        tried += sorted((each for each in self.others if each is not self.best), key=lambda each: each.cycles)
-        for trial in tried:
+        best = self.best
+        if best is None:
+            return
+        others = sorted((each for each in self.others if each is not best), key=lambda each: each.cycles)
+        self._give_weights_more(best)
+        for trial in others:
+            is_variant = _are_variants(trial.plan.parts, best.plan.parts) and not trial.spills
+            gain = _WEIGHTS_GAIN if self.are_short else _VARIANT if is_variant else _CLOSE
             if trial.cycles <= gain * self.least:
                 self._give_weights_more(trial)
 
     def _give_weights_more(self, trial: _Trial) -> None:
         free = min(memory.capacity - memory.peak for memory in trial.lowering.tensors.memory)
-        for share in (FILLED, FILLED / 2):  # less, where activations prove to need more gaps between them
+        stayed: list[frozenset[int]] = []  # that fit: with less room beside them they are the same
+        for share in (FILLED, 0.75 * FILLED, FILLED / 2):  # less, where activations need more gaps: as takes least
             wider = _with_more_weights(trial.lowering.plan, share * free)
             if wider is None:
                 return
+            if wider.kept in stayed:
+                continue
             try:
                 found = self._lower(trial.plan.parts, wider, price=trial.price, gain=1.0)
             except UsageError:  # an op needs the room that was free between others
                 continue
-            if found.cycles < trial.cycles and not found.spills:
-                return
+            if not found.spills:
+                stayed.append(wider.kept)
+                if share == FILLED and found.cycles < trial.cycles:
+                    return
 
     def _lower(self, parts: tuple[Part, ...], written: Schedule, *, price: float, gain: float = 0.995) -> _Trial:
         """Keep a schedule if it takes no more than a share of the best."""
@@ -164,10 +177,16 @@ class _Trials:
         trial = _Trial(replace(self.plan, parts=parts, lowered=lowering), lowering, price, cycles, spills)
         if cycles <= gain * self.least:
             self.best = trial
-        if self.are_short:
+        if self.are_short or (self.are_cheap and len(parts) > 1):
             self.others.append(trial)
         self.commands += len(lowering.context.emitter.rows) // self.plan.machine.devices
         return trial
+
+
+def _are_variants(parts: Sequence[Part], others: Sequence[Part]) -> bool:
+    """Whether a batch is in the same parts, which may be in another order, or joined."""
+    first, other = parts[0], others[0]
+    return len(parts) > 1 and first.splits is other.splits and first.tiles == other.tiles
 
 
 def commands_of(lowering: Lowering) -> Commands:
@@ -207,7 +226,8 @@ def proposals(plan: Plan) -> list[list[Tiling]]:
     found, seen, pricing = [], set[tuple[object, ...]](), _TilingPrices(plan)
     for parts in (plan.parts, *plan.alternatives):
         tilings = []
-        for chosen in product(*(_tilings(pricing, part) for part in parts)):
+        joined = parts[-1].joined is not None  # in one tile each
+        for chosen in product(*([part.tiles] if joined else _tilings(pricing, part) for part in parts)):
             tiled = tuple(replace(part, tiles=tiles) for part, tiles in zip(parts, chosen, strict=True))
             for tiling in pricing.tilings(tiled):
                 key = (round(log1p(tiling.price) / _ALIKE), *((part.images, part.tiles) for part in tiled))
@@ -236,11 +256,13 @@ class _TilingPrices:
         return self._footprints[key]
 
     def tilings(self, parts: tuple[Part, ...]) -> Iterator[Tiling]:
-        """Parts one after the other, and op by op."""
-        loading = sum(map(self.loading, parts))
-        if self._may_be_interleaved(parts):
-            yield Tiling(parts, self.price(*parts), loading, interleaved=True)
-        yield Tiling(parts, sum(map(self.price, parts)), loading)
+        """Parts op by op, and one after the other."""
+        loading = sum(starmap(self.loading, zip(parts, spans(parts), strict=True)))
+        fit = self._may_be_interleaved(parts)
+        if fit:
+            yield Tiling(parts, self.price(parts, interleaved=True), loading, interleaved=True)
+        if fit or parts[-1].joined is None:
+            yield Tiling(parts, self.price(parts, interleaved=False), loading)
 
     def _may_be_interleaved(self, parts: Sequence[Part]) -> bool:
         """Whether all parts, with one tile each, fit local memory together: then the rest of a batch hides what its
@@ -249,13 +271,16 @@ class _TilingPrices:
         if len(parts) == 1 or any(set(part.tiles) != {1} for part in parts):
             return False
         found = [self.footprints(part) for part in parts]
-        needs = ([step.need for step in each.steps] for each in found)
-        return max(map(sum, zip(*needs, strict=True)), default=0.0) <= min(each.room for each in found)
+        needs = [0.0] * (len(self.plan.placed) + 1)
+        for each, span in zip(found, spans(parts), strict=True):
+            for index in span if each.steps else ():
+                needs[index] += each.steps[index].need
+        return max(needs) <= min(each.room for each in found)
 
-    def price(self, *parts: Part) -> float:
-        """Cycles until the ops of parts are done that run op by op."""
-        found = [self._by_op(part) for part in reversed(parts)]
-        return done_after(self.plan.placed, found, self._vector)
+    def price(self, parts: Sequence[Part], *, interleaved: bool) -> float:
+        """Cycles until the ops of parts are done, that run op by op or one part after the other."""
+        found = [self._by_op(part) for part in parts]
+        return parts_done_after(self.plan.placed, parts, found, self._vector, interleaved=interleaved)
 
     def _by_op(self, part: Part) -> list[OpPrice]:
         """What every op takes: its tiles with all their commands, or the bytes that it moves."""
@@ -268,10 +293,10 @@ class _TilingPrices:
             prices.append(price._replace(own=max(price.own, size / rate - price.exchange - price.converting)))
         return prices
 
-    def loading(self, part: Part) -> float:
+    def loading(self, part: Part, span: range) -> float:
         """Cycles until all weights have been read, once for every tile, that cannot stay in local memory."""
         found, tiling = self.footprints(part), self.plan.machine.target.tiling
-        read = sum(step.weights * tiles for step, tiles in zip(found.steps, part.tiles, strict=False))
+        read = sum(found.steps[index].weights * part.tiles[index] for index in span if found.steps)
         if tiling is not None and tiling.keeps_constants:
             read -= found.room * prod(self._lanes(part)) * max(part.tiles, default=1)
         return max(0.0, read) / self._rate(part)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from ...core.units import Cycles
-from ...machine.target import Figure, Memory, Target
+from ...machine.target import Figure, Holds, Memory, Target
 from ..cost import DECODE, TRANSFER, Part, Resource
 
 if TYPE_CHECKING:
@@ -14,8 +15,32 @@ if TYPE_CHECKING:
 
 
 def moving_parts(task: Task, machine: Machine) -> list[Part]:
-    """Return what moving the operands of an op takes; all of it overlaps the work of its engine."""
-    parts = _decoding(task, machine)
+    """Return what moving the operands of an op takes. It overlaps the work of its engine, but for what has to be there
+    before the network begins, and what leaves when it is done.
+    """
+    inside, *ends = _with_ends_apart(task, machine.target)
+    parts = [*_decoding(task, machine), *_moves(inside, machine)]
+    return parts + [replace(part, overlaps=False) for end in ends for part in _moves(end, machine)]
+
+
+def _with_ends_apart(task: Task, target: Target) -> list[Task]:
+    """Return an op without what moves at the ends of the network; then that of each end that it is at."""
+    entering, leaving = task.entering_bytes, task.leaving_bytes
+    if not entering and not leaving:
+        return [task]
+    home = target.home(Holds.ACTIVATIONS).name
+    moved = max(0, task.traffic.get(home, 0) - entering - leaving)
+    written = max(0, task.written.get(home, 0) - leaving)
+    return [
+        replace(task, traffic={**task.traffic, home: moved}, written={**task.written, home: written}),
+        replace(task, traffic={home: entering}, written={}, coded={}),
+        replace(task, traffic={home: leaving}, written={home: leaving}, coded={}),
+    ]
+
+
+def _moves(task: Task, machine: Machine) -> list[Part]:
+    """Return what the traffic of an op takes in every memory."""
+    parts = []
     for memory in machine.target.memories:
         parts += _transfers(task, memory, machine)
         parts += _core_transfers(task, memory, machine)

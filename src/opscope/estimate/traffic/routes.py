@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from ...graph.graph import ABSENT, Graph, Op, Role
+from ...graph.kinds import Family
 from ...graph.work_families import WorkFamily, work_family
 from ...machine.target import Holds
 from ..forms.state import State
@@ -17,6 +18,7 @@ from .stores import RESIDENT, Stores, loop_bytes, ratio_of, reads_in_part, whole
 # Of the local memory that activations leave free, where a compiler cuts work in tiles: what it gives to weights, since
 # activations need gaps between them; and of that, what is for tiles that are read ahead. The rest is for what stays.
 FILLED, READ_AHEAD = 0.9, 0.25
+SLICES = 4  # of what does not fit local memory, at the least: two of them take half of it
 
 
 class Routes:
@@ -52,11 +54,12 @@ class Routes:
         if self.local is not None:
             own = self.local.bytes.value
             instances = target.instances(self.local, devices=together.devices, cores=machine.cores)
-        self.capacity = own * instances
+        self.capacity, self.lanes = own * instances, together.lanes
         self.held = {scope for scope, size in loop_bytes(graph).items() if size <= own}  # loops, which one core runs
         # Where work is cut in tiles, an image for every core is in local memory at a time, however large the batch; and
         # where that is too much, fewer: cores share an image then.
         self.least_at_a_time, self.at_a_time = 1 / images, min(at_once, together.lanes) / images
+        self.own_share = at_once / images
         room = own - plan.bound_bytes / self.copies / instances
         self.kept = _kept_share(graph, together, room, at_once) if own else 0.0
         self.outputs = frozenset(graph.outputs)
@@ -111,8 +114,32 @@ class Routes:
         """Return the bytes of results among the traffic of the memory that holds activations."""
         if self.local is None or self.activations == self.local.name:
             return work.write_bytes
-        result = min(sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs), work.write_bytes)
+        result = min(self._output_bytes(op), work.write_bytes)
         return result + round((work.write_bytes - result) * self._outer_share(step, op, work))
+
+    def entering(self, op: Op, work: Work) -> int:
+        """Return the bytes of network inputs that are there before an op begins, which is the first of the network.
+
+        A product waits for all that its cores have room for, other ops for the first piece that they are cut in.
+        """
+        size = self._at_once(min(self._input_bytes(op), work.read_bytes))
+        return size if op.family in (Family.CONTRACTION, Family.RECURRENT) else min(size, self._piece_bytes)
+
+    def leaving(self, op: Op, work: Work) -> int:
+        """Return the bytes of network outputs that leave when the last op is done: the last piece that they are in."""
+        return min(self._at_once(min(self._output_bytes(op), work.write_bytes)), self._piece_bytes)
+
+    def _at_once(self, size_bytes: int) -> int:
+        """Return how much of a tensor a device has at a time: of so many images as all that is live has room for."""
+        most = max(self.live, default=0)
+        share = min(self.own_share, max(self.at_a_time, self.capacity / most if most else 1.0))
+        return round(min(size_bytes * share, self.capacity / SLICES))
+
+    @property
+    def _piece_bytes(self) -> int:
+        """Bytes of the pieces that transfers and vector ops are cut in, one for every core."""
+        tiling = self.target.tiling
+        return 0 if tiling is None else round(tiling.activation_bytes.value * self.lanes)
 
     def _outer_share(self, step: int, op: Op, work: Work) -> float:
         """Return the share of what an op reads and writes inside the network that passes the outer memory."""
@@ -163,10 +190,13 @@ class Routes:
 
     def _boundary_bytes(self, op: Op, work: Work) -> int:
         """Return the bytes of network inputs, outputs and state that the op moves to or from outer memory."""
-        tensors = self.graph.tensors
-        read = sum(tensors[t].bytes or 0 for t in op.inputs if t in self.state.outside)
-        written = sum(tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
-        return min(read, work.read_bytes) + min(written, work.write_bytes)
+        return min(self._input_bytes(op), work.read_bytes) + min(self._output_bytes(op), work.write_bytes)
+
+    def _input_bytes(self, op: Op) -> int:
+        return sum(self.graph.tensors[t].bytes or 0 for t in op.inputs if t in self.state.outside)
+
+    def _output_bytes(self, op: Op) -> int:
+        return sum(self.graph.tensors[t].bytes or 0 for t in op.outputs if t in self.outputs)
 
 
 def _kept_share(graph: Graph, machine: Machine, room: float, images: int) -> float:

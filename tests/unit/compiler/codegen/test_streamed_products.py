@@ -45,3 +45,12 @@ def test_slices_get_smaller_before_what_all_of_them_need_is_streamed() -> None:
     built = build(product(), small_target(local_bytes=1240 * KB, weight_bytes=4 * KB))
     all_laws(built, simulate(built.program))
     assert moved(built, Carries.READ) == pytest.approx(LEFT + RIGHT, rel=0.01)
+
+
+def test_what_every_slice_reads_again_passes_for_as_few_slices_as_fit() -> None:
+    """Two slices of all three fill local memory; of half the size, they would read the right twice as often."""
+    room = 200 * KB
+    built = build(product(), small_target(local_bytes=room, weight_bytes=KB))
+    all_laws(built, simulate(built.program))
+    passes = (moved(built, Carries.READ) - LEFT) / RIGHT
+    assert 2 * (LEFT + RIGHT + RESULT) / room < passes < 2.5 * (LEFT + RIGHT + RESULT) / room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -176,6 +177,44 @@ def test_sixteen_images_on_fourteen_cores_get_nearly_as_much_done_in_a_second_as
         program = build(small_layers(batch), target, cores=14).program
         taken[batch] = simulate(program).done.max() / batch
     assert taken[16] < taken[14] / 0.9
+
+
+def shrinking_layers(batch: int) -> Graph:
+    """The same, and behind them products that take as long for two images as for fourteen: weights enter."""
+    draw = Sketch(dtype=DType.F16)
+    data = draw.input(batch, 28, 28, 64)
+    for _ in range(4):
+        data = draw.conv(data, 64)
+    data = draw.op("max_pool", (data,), (batch, 1, 1, 64), kernel=(28, 28), strides=(28, 28), channel_axis=3)
+    for _ in range(8):
+        data = draw.conv(data, 64, kernel=1)
+    return draw.graph(data)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_parts_of_the_batch_are_joined_where_ops_take_as_long_for_one_as_for_all(interleaved: bool) -> None:
+    target, graph = targets.load("aic100-std"), shrinking_layers(16)
+
+    def parts(plan: Plan) -> tuple[Part, ...]:
+        chooser = PartsChooser(plan)
+        return chooser.joined(chooser.parts(14)) or ()
+
+    built = build(graph, target, cores=14, parts=parts, interleaved=interleaved)
+    all_laws(built, simulate(built.program))
+    join = built.passed.parts[-1].joined
+    assert join is not None
+    assert [graph.ops[index].kind for index in (join.begin - 1, join.begin)] == ["max_pool", "conv"]
+    done = zip(built.schedule.origin, built.schedule.placed, strict=True)
+    runs = Counter(index for index, each in done if each.op.kind == graph.ops[index].kind)
+    assert [runs[index] for index in range(len(graph.ops))] == [2] * join.begin + [1] * 8
+    apart = build(graph, target, cores=14, parts=lambda plan: PartsChooser(plan).parts(14), interleaved=interleaved)
+    assert simulate(built.program).done.max() < 0.97 * simulate(apart.program).done.max()
+
+
+def test_parts_that_gain_nothing_by_it_are_not_joined() -> None:
+    chooser = PartsChooser(placed(small_layers(16), targets.load("aic100-std"), cores=14))
+    assert chooser.joined(chooser.parts(14)) is None
+    assert chooser.joined(chooser.parts(16)) is None
 
 
 @pytest.mark.parametrize(("batch", "cores", "even"), [(3, 4, 3), (14, 8, 7), (14, 10, 7), (8, 13, 8)])

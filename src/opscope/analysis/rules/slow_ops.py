@@ -40,6 +40,8 @@ _EXCESS = {  # what takes most beyond the bound → what to do
     LAYOUT: "avoid the conversions around them: neighbours in the layout that the engine takes",
     LAUNCH: "fuse them with their neighbours, or give each start more work: a larger batch",
     LINK: "split them so that less is handed between cores, or use fewer cores",
+    MEMORY: "their bytes come more slowly than the memory could send them: fetch them earlier, keep them in local "
+    "memory, or have fewer others that use the memory at the same time",
 }
 _ACTIONS = {
     LINK: "split it so that less is handed between cores",

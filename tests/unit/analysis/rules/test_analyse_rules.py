@@ -390,6 +390,19 @@ def test_what_ops_far_above_their_bound_take_longer_for_is_said() -> None:
     assert found.action.startswith("fuse them with their neighbours")
 
 
+def test_ops_whose_bytes_come_slowly_are_not_told_to_use_their_engine_better() -> None:
+    run = run_of(
+        [Span(2, 0, 1000, TRANSFER, 0, 0, name="DDR read")],
+        ops=(A,),
+        commands=[Command(0, route=0, moved=100), Command(0, macs=1)],
+        limits={"macs_per_s": 1e9, "outer_bytes_per_s": 1e9},
+        totals=[total("a", 1000, macs=1, moved_bytes=100)],
+    )
+    found = finding(run, "far-from-bound")
+    assert found.action is not None
+    assert found.action.startswith("their bytes come more slowly than the memory could send them")
+
+
 def test_an_op_far_above_its_lower_bound_is_named_with_the_bound() -> None:
     limits = {"macs_per_s": 1e9, "outer_bytes_per_s": 1e9}
     run = run_of(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -153,13 +152,3 @@ def near(host: Trace, end: int) -> npt.NDArray[np.bool_]:
         return touches
     found: npt.NDArray[np.bool_] = (ends >= starts[touches].min()) & (starts <= ends[touches].max())
     return found
-
-
-def from_zero(trace: Trace) -> Trace:
-    """The trace on an axis that starts with the first of all."""
-    early = -min(int(trace.spans["start_ns"].min(initial=0)), 0)
-    spans, samples = trace.spans.copy(), trace.samples.copy()
-    spans["start_ns"] += early
-    spans["end_ns"] += early
-    samples["time_ns"] += early
-    return replace(trace, spans=spans, samples=samples)

@@ -167,6 +167,15 @@ class Trace:
         own = self.own_lanes
         return self.spans if own.all() else self.spans[own[self.spans["lane"]]]
 
+    def from_zero(self) -> Trace:
+        """The same on an axis that starts with the first span: what was recorded late in a run, or begins before it."""
+        first = int(self.spans["start_ns"].min()) if len(self.spans) else 0
+        spans, samples = self.spans.copy(), self.samples.copy()
+        spans["start_ns"] -= first
+        spans["end_ns"] -= first
+        samples["time_ns"] -= first
+        return replace(self, spans=spans, samples=samples)
+
 
 class OpSpans(NamedTuple):
     """The columns of a trace that tell when ops were at work."""

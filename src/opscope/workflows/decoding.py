@@ -35,7 +35,7 @@ from ..decode import (
     merge_traces,
     origin_tick,
 )
-from ..importers.host_trace import ActivationError, from_zero, near, read_host_trace
+from ..importers.host_trace import ActivationError, near, read_host_trace
 from ..machine.catalogue import words_of
 from ..options import OpstatsOptions
 from ..program.file_names import PROGRAM_FILE, plain_name
@@ -281,7 +281,7 @@ class Decoder:
                 "the statistics timer, or otherData.ticks_at_zero"
             )
             return trace
-        return from_zero(merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(close)))]))
+        return merge_traces([trace, replace(host, spans=host.spans.take(np.flatnonzero(close)))]).from_zero()
 
 
 def _view(program: Program, options: OpstatsOptions) -> ChromeTrace | PerfettoTrace:

@@ -118,7 +118,7 @@ def record_run(execution: Execution, *, step: Tell) -> Recording:
     rows = execution.sampling.rows[0] if execution.options.num_samples > 1 else execution.typical
     step("decoding")
     decoded = [_decode(execution, row) for row in rows.reshape(-1, 1)]
-    trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)])
+    trace = merge_traces([host_spans(rows), *(trace for trace, _ in decoded)]).from_zero()
     totals = _with_host([summary for _, summary in decoded], times.rows)
     if totals.throughput_per_s is not None:  # of the card: activations with cores of their own, and stages, run at once
         at_once = execution.at_once / execution.holds

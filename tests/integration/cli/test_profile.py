@@ -300,6 +300,7 @@ def test_throughput_of_several_activations_is_that_of_the_card(
     assert summary.latency.value_ns is not None
     assert summary.throughput_per_s == pytest.approx(at_once * (summary.batch or 0) * 1e9 / summary.latency.value_ns)
     assert f", {at_once} activations at once with " in capsys.readouterr().out
+    assert read_run(tmp_path / "r").trace.spans["start_ns"].min() == 0  # however late in the run it was
 
 
 def test_range_of_several_activations_is_of_the_memory_they_share(tmp_path: Path) -> None:

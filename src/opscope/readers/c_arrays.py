@@ -53,9 +53,8 @@ def find_model(text: bytes, source: str) -> Array | None:
         form = format_of(head, len(text), "") if head else None
         if form in (ModelFormat.TFLITE, ModelFormat.ONNX):
             models.append(Array(name, form, match.end()))
-    models = [
-        model for model in models if model.format is ModelFormat.TFLITE
-    ] or models  # which is certain, ONNX is not
+    certain = [model for model in models if model.format is ModelFormat.TFLITE]  # which has a mark, ONNX has none
+    models = certain or models
     if len(models) > 1:
         raise ModelError(source, "", f"holds {len(models)} models ({listed([m.name for m in models])}); expected one")
     if not models and names:

@@ -78,7 +78,7 @@ def _check_request(inputs: Sequence[Value], source: str, shapes: Shapes, batch: 
             problem = f"was given as {given[0]}, and the batch, which it is, as {batch}; expected one of them"
             raise ModelError(source, f"dimension {printable(name)!r}", problem)
     follow = [value for value in inputs if batch is not None and _has_batch(value, inputs[0])]
-    if follow and all(shapes.get(value.name, (batch,))[:1] != (batch,) for value in follow):
+    if follow and all(batch not in shapes.get(value.name, (batch,)) for value in follow):  # it may be no first extent
         problem = f"was given [{_text(shapes[follow[0].name])}], and the batch as {batch}; expected one of them"
         raise ModelError(source, f"input {printable(follow[0].name)!r}", problem)
 

@@ -125,7 +125,7 @@ def test_training_mode_is_left_as_it_was_and_dropout_is_not_run() -> None:
 
 
 def test_other_shapes_are_exported_anew(encoder: Graph) -> None:
-    changed = opscope.read(networks.Encoder(), torch.zeros(1, 8, 32), shapes={"x": (3, 4, 32)})
+    changed = opscope.read(networks.Encoder(), torch.zeros(1, 8, 32), batch=4, shapes={"x": (3, 4, 32)})
     assert macs_of(changed) == encoder_macs(3, 4)
     assert [op.type for op in changed.ops] == [op.type for op in encoder.ops]
 
